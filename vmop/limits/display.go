@@ -13,6 +13,8 @@ type DisplayProtocol struct {
 	Title string
 	// Ports are those that it can listen on.
 	Ports []DisplayPort
+	// UnixSocket: a manifest can have it on a UNIX socket, by the field unixSocket.
+	UnixSocket bool
 	// PasswordBytes is how much of a password it compares; 0 is all.
 	PasswordBytes int
 }
@@ -36,6 +38,7 @@ var displayProtocols = []DisplayProtocol{
 	{
 		Name: "vnc", Title: "VNC",
 		Ports:         []DisplayPort{{Name: "vnc", Field: "port", Default: VNCPort, Min: MinVNCPort}, {Name: "vnc-websocket", Field: "websocket", Min: 1}},
+		UnixSocket:    true,
 		PasswordBytes: 8, // RFC 6143, section 7.2.2
 	},
 }

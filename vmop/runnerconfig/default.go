@@ -25,8 +25,8 @@ func Defaulted(c Config) Config {
 	vm.Network, vm.Drives, vm.Shares = slices.Clone(vm.Network), slices.Clone(vm.Drives), slices.Clone(vm.Shares)
 	if vm.Display != nil {
 		display := *vm.Display
-		for s := range display.servers {
-			s.copyInto(&display)
+		for at := range display.slots {
+			at.unshare()
 		}
 		vm.Display = &display
 	}

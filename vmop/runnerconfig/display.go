@@ -67,6 +67,34 @@ func (d *Display) Servers() []DisplayServer {
 	return out
 }
 
+// AddServer gives the display a server of a protocol, in place of any that it has. It listens
+// nowhere yet. The result is the zero value for an unknown protocol.
+func (d *Display) AddServer(protocol string) DisplayServer {
+	if d == nil {
+		return DisplayServer{}
+	}
+	for at := range d.slots {
+		if at.protocol() == protocol {
+			s := at.add()
+			return DisplayServer{Protocol: s.protocol(), server: s}
+		}
+	}
+	return DisplayServer{}
+}
+
+// Listen gives a server a port, by the name of it in pods and services; a server has only those
+// of its row in [limits.DisplayProtocols].
+func (s DisplayServer) Listen(name string, port int) {
+	if s.server == nil {
+		return
+	}
+	for i, p := range s.Protocol.Row().Ports {
+		if p.Name == name {
+			*s.server.port(i) = &port
+		}
+	}
+}
+
 // MoveToSocket puts a server on a UNIX socket in place of its first port.
 func (s DisplayServer) MoveToSocket(path string) {
 	if s.server == nil {

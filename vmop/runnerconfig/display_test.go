@@ -37,15 +37,23 @@ func TestDisplayServersAreTheTable(t *testing.T) {
 			}
 		}
 		var other Display
-		s.copyInto(&other)
-		if copied := slices.Collect(other.servers); len(copied) != 1 || copied[0] == s || !reflect.DeepEqual(copied[0], s) {
-			t.Errorf("%s is copied as %+v", row.Name, copied)
+		other.AddServer(row.Name)
+		if added := slices.Collect(other.servers); len(added) != 1 || added[0].protocol() != s.protocol() {
+			t.Errorf("%s is added as %+v", row.Name, added)
 		}
 		var m qemucmd.Display
 		s.machine(&m, listening{}, false)
 		if reflect.DeepEqual(m, qemucmd.Display{}) {
 			t.Errorf("QEMU gets no server of %s", row.Name)
 		}
+	}
+	copied := d
+	for at := range copied.slots {
+		at.unshare()
+	}
+	was, is := slices.Collect(d.servers), slices.Collect(copied.servers)
+	if !reflect.DeepEqual(was, is) || slices.ContainsFunc(is, func(s displayServer) bool { return slices.Contains(was, s) }) {
+		t.Errorf("%+v is copied as %+v", was, is)
 	}
 	if !slices.Equal(keys, table) || !slices.Equal(listed, table) {
 		t.Errorf("the table has %v, displays %v, and the list of their servers %v", table, keys, listed)

@@ -1,10 +1,5 @@
 package runnerconfig
 
-import (
-	"github.com/vmop/sdk/internal/jsonwriter"
-	"github.com/vmop/sdk/vmop/qemucmd"
-)
-
 // Display is how the graphics output is reached.
 type Display struct {
 	// Outputs is the number of monitors; 0 means 1.
@@ -58,41 +53,21 @@ type VNC struct {
 	Websocket *int `json:"websocket,omitempty"`
 }
 
-// servers goes over the servers of a display: none for nil. A protocol is a field above,
-// its line here, and a type with the methods of [displayServer].
+// slots goes over the places of servers in a display: one for each protocol. A protocol is a
+// field above, its line here, and a type with the methods of [displayServer].
+func (d *Display) slots(yield func(displaySlot) bool) {
+	_ = yield(slotAt(&d.SPICE)) &&
+		yield(slotAt(&d.VNC))
+}
+
+// servers goes over the servers of a display: none for nil.
 func (d *Display) servers(yield func(displayServer) bool) {
 	if d == nil {
 		return
 	}
-	_ = (d.SPICE == nil || yield(d.SPICE)) &&
-		(d.VNC == nil || yield(d.VNC))
-}
-
-// displayServer is what the part of a configuration that is about one protocol tells
-// those who ask about all of them. What is known without a configuration is in the
-// table of package limits.
-type displayServer interface {
-	write(w *jsonwriter.Writer)
-	protocol() qemucmd.DisplayProtocol
-	// port is the field of a port, by its place in the table: first the one that a socket
-	// replaces.
-	port(i int) **int
-	// place is what it listens on besides.
-	place() (address, socket *string)
-	// open is the field that admits any client where there is no password; nil if the
-	// protocol has none.
-	open() *bool
-	// copyInto gives a display a copy of the server in its place.
-	copyInto(d *Display)
-	// setDefaults sets those that only this protocol has, and validate checks them.
-	setDefaults()
-	validate(v *validator)
-	// machine gives a machine the server, which listens at a place.
-	machine(d *qemucmd.Display, at listening, password bool)
-}
-
-// listening is where a server listens: at a port, or on a socket.
-type listening struct {
-	address, socket string
-	port            int
+	for at := range d.slots {
+		if s, has := at.server(); has && !yield(s) {
+			return
+		}
+	}
 }

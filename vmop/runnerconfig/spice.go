@@ -24,11 +24,6 @@ func (s *SPICE) place() (address, socket *string) { return &s.Address, &s.Socket
 func (s *SPICE) open() *bool                      { return &s.Open }
 func (s *SPICE) setDefaults()                     { setDefaultPointer(&s.USBRedirects, DefaultUSBRedirects) }
 
-func (s *SPICE) copyInto(d *Display) {
-	c := *s
-	d.SPICE = &c
-}
-
 func (s *SPICE) validate(v *validator) {
 	if n := s.USBRedirects; n != nil {
 		v.limit("vm.display.spice.usbRedirects", *n, limits.USBRedirects(int64(*n)))

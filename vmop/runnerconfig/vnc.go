@@ -21,11 +21,6 @@ func (*VNC) open() *bool                        { return nil }
 func (*VNC) setDefaults()                       {}
 func (*VNC) validate(*validator)                {}
 
-func (v *VNC) copyInto(d *Display) {
-	c := *v
-	d.VNC = &c
-}
-
 func (v *VNC) machine(d *qemucmd.Display, at listening, password bool) {
 	d.VNC = &qemucmd.VNC{Address: at.address, Socket: at.socket, Port: at.port, Password: password}
 	if v.Websocket != nil {

@@ -2,8 +2,10 @@ package changes
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/vmop/sdk/vmop/limits"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 )
@@ -35,7 +37,27 @@ const (
 // Beyond the machine itself, what nothing of the running machine uses is live
 // (the viewer's host and proxy), and what QEMU or the pod is started with is
 // not.
-var rules = []rule{
+var rules = slices.Concat(own, displayRules())
+
+// displayRules are those of the fields that displays have by the table of their protocols: QEMU
+// and the pod are started with them.
+func displayRules() []rule {
+	var out []rule
+	for _, p := range limits.DisplayProtocols() {
+		at := "spec.vm.display." + p.Name + "."
+		for _, port := range p.Ports {
+			out = append(out, rule{at + port.Field, AppliedRestart, ""})
+		}
+		if p.UnixSocket {
+			out = append(out, rule{at + "unixSocket", AppliedRestart, ""})
+		}
+		out = append(out, rule{at + "generateSecret", AppliedRestart, ""})
+	}
+	return out
+}
+
+// own are the rules of [rules] that no other table has.
+var own = []rule{
 	{labels, AppliedLive, ""},
 	{annotations, AppliedLive, ""},
 	{"spec.image.source", AppliedRestart, ""},
@@ -154,18 +176,12 @@ var rules = []rule{
 	{"spec.vm.serial.enabled", AppliedRestart, ""},
 	{"spec.vm.display.outputs", AppliedRestart, ""},
 	{"spec.vm.display.loggedInUser", AppliedLive, ""},
-	{"spec.vm.display.spice.port", AppliedRestart, ""},
 	{"spec.vm.display.spice.server", AppliedLive, ""},
-	{"spec.vm.display.spice.generateSecret", AppliedRestart, ""},
 	{"spec.vm.display.spice.proxyUrl", AppliedLive, ""},
 	{"spec.vm.display.spice.streamingVideo", AppliedRestart, ""},
 	{"spec.vm.display.spice.usbRedirects", AppliedRestart, ""},
 	{"spec.vm.display.tls.generateSecret", AppliedRestart, ""},
 	{"spec.vm.display.tls.secretName", AppliedRestart, ""},
-	{"spec.vm.display.vnc.port", AppliedRestart, ""},
-	{"spec.vm.display.vnc.websocket", AppliedRestart, ""},
-	{"spec.vm.display.vnc.unixSocket", AppliedRestart, ""},
-	{"spec.vm.display.vnc.generateSecret", AppliedRestart, ""},
 }
 
 // Field is an entry of the table of what reaches a running machine.

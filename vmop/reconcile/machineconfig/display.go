@@ -16,15 +16,14 @@ func displayConfig(d *spec.Display, login string) *runnerconfig.Display {
 	if login != "" {
 		out.LoggedInUser = login
 	}
-	if s := d.Spice; s != nil {
-		out.SPICE = &runnerconfig.SPICE{
-			Port:           intPointer(s.Port),
-			StreamingVideo: s.StreamingVideo,
-			USBRedirects:   intPointer(s.UsbRedirects),
+	for _, s := range d.Servers() {
+		server := out.AddServer(s.Protocol)
+		for _, p := range s.Ports {
+			server.Listen(p.Name, int(p.Port))
 		}
 	}
-	if v := d.VNC; v != nil {
-		out.VNC = &runnerconfig.VNC{Port: intPointer(v.Port), Websocket: intPointer(v.Websocket)}
+	if s := d.Spice; s != nil {
+		out.SPICE.StreamingVideo, out.SPICE.USBRedirects = s.StreamingVideo, intPointer(s.UsbRedirects)
 	}
 	return out
 }
