@@ -10,9 +10,9 @@ STAMP   := -X github.com/vmop/sdk/internal/version.stamped=$(VERSION)
 
 # The packages with goroutines of their own, which are tested under the race detector.
 # A test of internal/house names those that are missing here.
-RACE := /vmop/(runner|host|hostprobe|qmp|qga|serial|vmopagent)(/|$$)|/frontends/operator/controller$$|/frontends/runner/kubernetes$$|/internal/(asnobody|child)$$|/examples/vmop-agent/agent$$
+RACE := /vmop/runner/|/vmop/(host|hostprobe|qmp|qga|serial|vmopagent)(/|$$)|/frontends/operator/controller$$|/frontends/runner/kubernetes$$|/internal/(asnobody|child)$$|/examples/vmop-agent/agent$$
 # Those that take minutes under it: make test has them without, CI also with it.
-RACE_REST := /vmop/(imagesource|transfer)$$|/frontends/cli(/|$$)|/frontends/runner$$|/internal/(controlplane|node|scaleload|spice|tinyguest)$$
+RACE_REST := /vmop/(imagesource|runner|transfer)$$|/frontends/cli(/|$$)|/frontends/runner$$|/internal/(controlplane|node|scaleload|spice|tinyguest)$$
 
 # The packages whose tests take longest, the longest first: what is left at the end is
 # short. go test keeps the order.
