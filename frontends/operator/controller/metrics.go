@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 )
@@ -111,7 +111,7 @@ type census struct {
 	machines, waiting *prometheus.Desc
 
 	mu    sync.Mutex
-	cache client.Reader
+	cache cache.Cache
 	leads func() bool
 }
 
@@ -124,10 +124,10 @@ func newCensus() *census {
 }
 
 // of lets it count the machines of a cache, while its operator leads.
-func (c *census) of(cache client.Reader, leads func() bool) {
+func (c *census) of(from cache.Cache, leads func() bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.cache, c.leads = cache, leads
+	c.cache, c.leads = from, leads
 }
 
 // Describe implements prometheus.Collector.
@@ -136,19 +136,19 @@ func (c *census) Describe(out chan<- *prometheus.Desc) { out <- c.machines; out 
 // Collect implements prometheus.Collector.
 func (c *census) Collect(out chan<- prometheus.Metric) {
 	c.mu.Lock()
-	cache, leads := c.cache, c.leads
+	from, leads := c.cache, c.leads
 	c.mu.Unlock()
 	if leads == nil || !leads() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	var list machineList
-	switch err := cache.List(ctx, &list); {
-	case apierrors.IsTimeout(err):
-		// Caches that are not filled have no number, and leave the other metrics alone.
+	if !filled(ctx, from, &machine{}) {
+		// It has no number, and the other metrics do not wait for one; nor does an end.
 		return
-	case err != nil:
+	}
+	var list machineList
+	if err := from.List(ctx, &list); err != nil {
 		out <- prometheus.NewInvalidMetric(c.machines, err)
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -25,12 +26,13 @@ const (
 // after, when this one ends. Those that it looks after stay its own: it may be about
 // to start again.
 type withdrawer struct {
-	client      client.Client
-	cache, live client.Reader
-	operator    string
-	leads       func() bool
-	writes      *writeCounter
-	log         logr.Logger
+	client   client.Client
+	cache    cache.Cache
+	live     client.Reader
+	operator string
+	leads    func() bool
+	writes   *writeCounter
+	log      logr.Logger
 }
 
 // Start implements controller-runtime's Runnable.
@@ -41,9 +43,12 @@ func (w *withdrawer) Start(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTimeout)
 	defer cancel()
+	if !filled(ctx, w.cache, &corev1.ConfigMap{}) {
+		return nil // it never was: there is no claim
+	}
 	var all corev1.ConfigMapList
 	if err := w.cache.List(ctx, &all); err != nil {
-		return nil // the caches were never filled: there is no claim
+		return nil
 	}
 	e := &executor{client: w.client}
 	turns := make(chan struct{}, withdrawals)
