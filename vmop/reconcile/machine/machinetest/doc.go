@@ -14,6 +14,13 @@
 // The world begins with a machine named web that is to run. These act:
 //
 //	reconcile                     the operator, until nothing is left to do
+//	reconcile seeing-the-machine-of 03:05:05
+//	                              the operator, once, as one that is new and sees the machine
+//	                              as it was at that time
+//	operator is-replaced          an operator that knows of no refusal
+//	api-server refuses ConfigMap  the API server, which takes no write of a kind
+//	api-server takes ConfigMap    the same, when it takes them again
+//	waits are-read                somebody who reads what the status waits for
 //	wait 40s                      nobody, for a while: s, m or h
 //	kubelet schedule start        those who place and run the pod: schedule, start, removes,
 //	                              ends-it, unschedulable, pull-error, evict

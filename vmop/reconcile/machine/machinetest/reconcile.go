@@ -54,6 +54,9 @@ func (w *world) reconcile(faults bool) reconcile.Plan {
 			return untold(p)
 		}
 		r := done
+		if w.forbidden[a.Target().Kind] {
+			r = refused
+		}
 		if faults {
 			r = []result{done, done, done, done, done, stale, refused, lost, lost}[w.choose("fault", 9)]
 		}

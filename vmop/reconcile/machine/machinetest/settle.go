@@ -235,11 +235,7 @@ func (w *world) linger() {
 		w.pass(next.Sub(w.now))
 	}
 	w.unbound = false
-	for _, wait := range w.waits {
-		if w.now.Sub(wait.since) > 2*lasting && len(wait.notes) == 0 && get[*spec.VirtualMachine](w, theVM) != nil {
-			w.violated("a wait that lasts is told", "%+v since %v", wait.wait, wait.since)
-		}
-	}
+	w.checkWaitsTold()
 }
 
 // settleHot is a while in which nothing goes wrong, and what holds at its end.

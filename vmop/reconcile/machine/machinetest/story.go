@@ -22,7 +22,8 @@ import (
 // grammar is what a script may say: a line of another form is an error, and never
 // something that does not happen.
 var grammar = regexp.MustCompile(`^(?:` + strings.Join([]string{
-	`reconcile`, `wait \d+[smh]`,
+	`reconcile(?: seeing-the-machine-of \d\d:\d\d:\d\d)?`, `wait \d+[smh]`, `waits are-read`,
+	`api-server (?:refuses|takes) \S+`, `operator is-replaced`,
 	`kubelet(?: (?:schedule|start|removes|ends-it|unschedulable|pull-error|evict))+`,
 	`runner reports`, `runner ends (?:` + causes() + `)`,
 	`volumes are-(?:awaited|made)`, `claim \S+ is-(?:deleted|restored)`,
@@ -66,9 +67,15 @@ func Play(decide func(machine.Snapshot) reconcile.Plan, script string) (told str
 		fmt.Fprintf(&out, "%s> %s\n", w.now.Format("15:04:05 "), line)
 		words := strings.Fields(line)
 		err := w.guarded(func() {
-			if words[0] == "reconcile" {
+			switch {
+			case line == "reconcile":
 				w.tellRounds(&out)
-			} else {
+			case words[0] == "reconcile":
+				w.seeMachineOf(words[2])
+				w.tellRound(&out)
+			case words[0] == "waits":
+				w.tellWaits(&out)
+			default:
 				happenings[words[0]](w, words[1:])
 			}
 			w.check()
@@ -95,26 +102,59 @@ func (w *world) mustRun() (*corev1.Pod, *guest) {
 func (w *world) tellRounds(out *strings.Builder) {
 	for range 10 {
 		w.observeAll()
-		old := get[*spec.VirtualMachine](w, theVM)
-		p := w.reconcile(false)
-		w.controllers()
-		for _, a := range p.Actions {
-			fmt.Fprintf(out, "  %s%s\n", a.Target(), detail(a))
-		}
-		for _, st := range p.Statuses {
-			fmt.Fprintf(out, "  status of %s: %s\n", st.Manager, summary(&old.Status, st.Status))
-		}
-		for _, e := range p.Events {
-			fmt.Fprintf(out, "  event %s\n", e)
-		}
-		if !p.Wake.IsZero() {
-			fmt.Fprintf(out, "  look again at %s\n", p.Wake.Format(time.TimeOnly))
-		}
+		p := w.tellRound(out)
 		if len(p.Actions) == 0 && len(p.Statuses) == 0 {
 			return
 		}
 	}
 	w.violated("the world comes to rest", "there is no end of writes")
+}
+
+// tellRound reconciles once, by what was seen.
+func (w *world) tellRound(out *strings.Builder) reconcile.Plan {
+	old := get[*spec.VirtualMachine](w, theVM)
+	p := w.reconcile(false)
+	w.controllers()
+	for _, a := range p.Actions {
+		fmt.Fprintf(out, "  %s%s\n", a.Target(), detail(a))
+	}
+	for _, st := range p.Statuses {
+		fmt.Fprintf(out, "  status of %s: %s\n", st.Manager, summary(&old.Status, st.Status))
+	}
+	for _, e := range p.Events {
+		fmt.Fprintf(out, "  event %s\n", e)
+	}
+	if !p.Wake.IsZero() {
+		fmt.Fprintf(out, "  look again at %s\n", p.Wake.Format(time.TimeOnly))
+	}
+	return p
+}
+
+// seeMachineOf lets the operator, one that is new, see the machine as it was at a time of
+// the day, and all else as it is.
+func (w *world) seeMachineOf(clock string) {
+	mustGet[*spec.VirtualMachine](w, theVM)
+	w.observeAll()
+	h := w.objects[theVM]
+	at := func(i int) string { return h.versions[i].at.Format(time.TimeOnly) }
+	for h.seen > 0 && at(h.seen) > clock {
+		h.seen--
+	}
+	if h.versions[h.seen].object == nil {
+		panic(impossible("there was no machine at " + clock))
+	}
+}
+
+// tellWaits tells what the status says of waits. Those that last were told by events.
+func (w *world) tellWaits(out *strings.Builder) {
+	w.checkWaitsTold()
+	for _, of := range mustGet[*spec.VirtualMachine](w, theVM).Status.Waits {
+		told := "not told"
+		if of.Told {
+			told = "told"
+		}
+		fmt.Fprintf(out, "  %s waits for %s since %s: %s, %s\n", of.Condition, of.Object, of.Since.UTC().Format(time.TimeOnly), of.Reason, told)
+	}
 }
 
 func detail(a reconcile.Action) string {
@@ -238,6 +278,13 @@ var happenings = map[string]func(*world, []string){
 		class.Spec.SizingPolicies = []spec.SizingPolicy{{Cores: spec.CoreRange{Min: number(args[2]), Max: 64}}}
 		w.put(key, class)
 	},
+	"api-server": func(w *world, args []string) {
+		if w.forbidden == nil {
+			w.forbidden = map[string]bool{}
+		}
+		w.forbidden[args[1]] = args[0] == "refuses"
+	},
+	"operator":          func(w *world, _ []string) { clear(w.failures) },
 	"garbage-collector": func(w *world, _ []string) { w.collector() },
 	"node-dies":         func(w *world, args []string) { w.dead[args[0]] = true },
 	"node-lives":        func(w *world, args []string) { w.repair(args[0]) },

@@ -19,7 +19,7 @@ func TestStories(t *testing.T) {
 // A script that says what nobody understands fails.
 func TestUnknownWordsOfStories(t *testing.T) {
 	for _, line := range []string{
-		"reconsile", "reconcile twice", "wait", "wait a while", "kubelet", "kubelet schedule sometimes", "runner", "runner ends", "runner ends GuestShutdown",
+		"reconsile", "reconcile twice", "reconcile seeing-the-machine-of yesterday", "waits", "waits are-told", "api-server sleeps", "api-server refuses", "operator", "operator is-late", "wait", "wait a while", "kubelet", "kubelet schedule sometimes", "runner", "runner ends", "runner ends GuestShutdown",
 		"runner reports twice", "volumes are-late", "claim web-system-disk", "claim web-system-disk is-lost", "secret web-init is-made", "class small is-made",
 		"class small is-made big", "garbage-collector now", "node-dies", "vm-operator 3.3", "person", "person sleeps", "person sets-policy Never",
 		"person asks-for nothing", "person sets-image", "person labels app", "person sets-timeout soon", "person starts web", "person wants-nodes ssd",
@@ -43,6 +43,7 @@ func TestStoriesThatCannotBe(t *testing.T) {
 		story, told, want string
 	}{
 		{machine.Decide, "kubelet start", "03:04:05 > kubelet start\n", "kubelet start: there is no pod/web"},
+		{machine.Decide, "reconcile seeing-the-machine-of 03:04:04", "03:04:05 > reconcile seeing-the-machine-of 03:04:04\n", "reconcile seeing-the-machine-of 03:04:04: there was no machine at 03:04:04"},
 		{machine.Decide, "claim mine is-deleted", "03:04:05 > claim mine is-deleted\n", "claim mine is-deleted: there is no claim/mine"},
 		{machine.Decide, "wait 9999999999999h", "03:04:05 > wait 9999999999999h\n", "wait 9999999999999h: time: invalid duration"},
 		{hasty, "reconcile", "03:04:05 > reconcile\n", "reconcile: a wake-up is in the future"},
@@ -57,7 +58,7 @@ func TestStoriesThatCannotBe(t *testing.T) {
 // be is named.
 func TestAnyStory(t *testing.T) {
 	lines := []string{
-		"reconcile", "wait 40s", "wait 11m", "kubelet schedule", "kubelet start", "kubelet removes", "kubelet unschedulable pull-error", "kubelet evict",
+		"reconcile", "reconcile seeing-the-machine-of 03:04:45", "waits are-read", "api-server refuses ConfigMap", "api-server refuses Pod", "api-server takes ConfigMap", "operator is-replaced", "wait 40s", "wait 11m", "kubelet schedule", "kubelet start", "kubelet removes", "kubelet unschedulable pull-error", "kubelet evict",
 		"runner reports", "runner ends guest-shutdown", "runner ends qemu-failure", "volumes are-awaited", "volumes are-made",
 		"claim web-system-disk is-deleted", "claim web-system-disk is-restored", "secret a is-deleted", "secret a has-type t", "class small is-made 2", "class small is-deleted",
 		"garbage-collector", "node-dies n1", "node-lives n1", "vm-operator", "vm-operator 3.4", "person starts", "person stops", "person sets-cpus", "person shrinks", "person grows",

@@ -121,6 +121,15 @@ func (w *world) told(e reconcile.Event, latest bool) {
 	}
 }
 
+// checkWaitsTold holds when nothing was in the way for a while.
+func (w *world) checkWaitsTold() {
+	for _, wait := range w.waits {
+		if w.now.Sub(wait.since) > 2*lasting && len(wait.notes) == 0 && get[*spec.VirtualMachine](w, theVM) != nil {
+			w.violated("a wait that lasts is told", "%+v since %v", wait.wait, wait.since)
+		}
+	}
+}
+
 // quietly are the reasons of which no event tells in particular: nothing is
 // waited for, or the end of the machine was told with what follows.
 var quietly = map[string]bool{

@@ -32,7 +32,9 @@ type world struct {
 	// owned are the status fields and condition types of each manager.
 	owned    map[string]map[string]bool
 	failures map[reconcile.Target]reconcile.Failure
-	settings objects.Settings
+	// forbidden are the kinds that the API server takes from no operator, in a story.
+	forbidden map[string]bool
+	settings  objects.Settings
 
 	// nodes says what the nodes do about pods that are to be resized; nil for nodes
 	// that do nothing.
