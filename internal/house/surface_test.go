@@ -65,6 +65,155 @@ func TestExportedFunctionsAreUsed(t *testing.T) {
 	}
 }
 
+// unusedDeclarations are likewise the types, variables and constants of the library that
+// nothing of this module needs outside of their packages.
+var unusedDeclarations = map[string]string{
+	"vmop/live.ReasonNotStarted":      "a value of a condition's reason, which are told apart by who reads a status",
+	"vmop/live.ReasonNotSupported":    "likewise",
+	"vmop/live.ReasonRunnerStarted":   "likewise",
+	"vmop/live.ReasonWaitingForTray":  "likewise",
+	"vmop/host.CauseRunnerDied":       "likewise, of the cause of an end",
+	"vmop/qga.ClassCommandNotFound":   "likewise, of the class of an agent's error",
+	"vmop/spec.PhaseMigrating":        "likewise, of a phase, which Deckhouse's machines have",
+	"vmop/qemucmd.TemplateData":       "what a template of a machine is executed with, by the names of its fields",
+	"vmop/host.DefaultNamespace":      "what an option is where it is left out, and a limit that is documented",
+	"vmop/qga.MaxAnswer":              "likewise",
+	"vmop/qmp.DefaultMaxMessage":      "likewise",
+	"vmop/spec.MaxAttachmentName":     "likewise",
+	"vmop/vmopagent.DefaultAttempts":  "likewise",
+	"vmop/names.GroupPrefix":          "what begins the annotations of a group, for those that have their own",
+	"vmop/reconcile/console.MIMEType": "what a server says of a viewer file, by which browsers open it",
+}
+
+// TestExportedDeclarationsAreUsed: of types, variables and constants the same holds as of
+// functions. A type is needed, too, that something exported is made of; an enumeration is
+// exported with all its values, and errors that callers can tell apart with all of them.
+func TestExportedDeclarationsAreUsed(t *testing.T) {
+	typed := mustTyped(t)
+	uses, tests, mentioned := map[types.Object]bool{}, selectedByTests(t, typed), map[types.Object]bool{}
+	for _, p := range typed {
+		for _, o := range p.info.Uses {
+			if o.Pkg() != p.scope {
+				uses[o] = true
+			}
+		}
+		for _, o := range exportedObjects(p) {
+			mentions(o, mentioned)
+		}
+	}
+	looked, known := 0, map[string]bool{}
+	for _, p := range typed {
+		if p.name != "vmop" && !strings.HasPrefix(p.name, "vmop/") || strings.Contains(p.name, "/internal") {
+			continue
+		}
+		for _, o := range exportedObjects(p) {
+			name, used := p.name+"."+o.Name(), uses[o] || tests.by(p.name, o.Name())
+			switch o := o.(type) {
+			case *types.Func:
+				continue
+			case *types.TypeName:
+				used = used || mentioned[o] || isError(o)
+			case *types.Const:
+				_, enumerated := o.Type().(*types.Named)
+				used = used || enumerated
+			case *types.Var:
+				used = used || strings.HasPrefix(o.Name(), "Err")
+			}
+			looked++
+			known[name] = true
+			switch {
+			case !used && unusedDeclarations[name] == "":
+				t.Errorf("%s is used by its package only: unexport it, or say in unusedDeclarations whom it is for", name)
+			case used && unusedDeclarations[name] != "":
+				t.Errorf("%s is used by now: take it from unusedDeclarations", name)
+			}
+		}
+	}
+	if looked < 1000 {
+		t.Errorf("looked at %d declarations only", looked)
+	}
+	for name := range unusedDeclarations {
+		if !known[name] {
+			t.Errorf("there is no %s, which unusedDeclarations names", name)
+		}
+	}
+}
+
+// isError reports whether a type is one of errors, which callers tell apart.
+func isError(o *types.TypeName) bool {
+	of := types.Universe.Lookup("error").Type().Underlying().(*types.Interface)
+	return types.Implements(o.Type(), of) || types.Implements(types.NewPointer(o.Type()), of)
+}
+
+// exportedObjects are what a package declares and exports, methods and fields aside.
+func exportedObjects(p typedPackage) []types.Object {
+	var out []types.Object
+	for _, name := range p.scope.Scope().Names() {
+		if o := p.scope.Scope().Lookup(name); o.Exported() && !strings.HasPrefix(fileOf(o), "zz_generated") {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// mentions adds the types that whoever uses an object has to do with: of parameters and
+// results, of fields and elements.
+func mentions(o types.Object, to map[types.Object]bool) {
+	var walk func(types.Type)
+	walk = func(t types.Type) {
+		switch t := t.(type) {
+		case *types.Alias:
+			to[t.Obj()] = true
+			walk(types.Unalias(t))
+		case *types.Named:
+			to[t.Obj()] = true
+			for a := range t.TypeArgs().Types() {
+				walk(a)
+			}
+		case *types.Pointer:
+			walk(t.Elem())
+		case *types.Slice:
+			walk(t.Elem())
+		case *types.Array:
+			walk(t.Elem())
+		case *types.Chan:
+			walk(t.Elem())
+		case *types.Map:
+			walk(t.Key())
+			walk(t.Elem())
+		case *types.Signature:
+			for v := range t.Params().Variables() {
+				walk(v.Type())
+			}
+			for v := range t.Results().Variables() {
+				walk(v.Type())
+			}
+		case *types.Struct:
+			for f := range t.Fields() {
+				if f.Exported() {
+					walk(f.Type())
+				}
+			}
+		case *types.Interface:
+			for m := range t.Methods() {
+				walk(m.Signature())
+			}
+		}
+	}
+	if _, is := o.(*types.TypeName); !is {
+		walk(o.Type())
+		return
+	}
+	walk(o.Type().Underlying())
+	if named, is := o.Type().(*types.Named); is {
+		for m := range named.Methods() {
+			if m.Exported() {
+				walk(m.Signature())
+			}
+		}
+	}
+}
+
 // exportedFunctions are the functions and methods that a package exports, by its name and
 // theirs; what is generated is left out.
 func exportedFunctions(p typedPackage) map[string]*types.Func {
