@@ -76,7 +76,9 @@ const (
 	// SizingPolicyMatched is True while the class of the machine allows its size. Only a machine
 	// that has a class has it.
 	SizingPolicyMatched = "SizingPolicyMatched"
-	// GuestExecuting is the runner's; False while the guest of a running machine is paused.
+	// GuestExecuting is the runner's; False while the guest of a running machine is paused. Where
+	// it was True it is Unknown while the node does not report, as Running is; all others of the
+	// runner's are its last word then.
 	GuestExecuting = "GuestExecuting"
 )
 

@@ -74,7 +74,8 @@ const (
 	// size. Only a machine that has a class has it.
 	ConditionSizingPolicyMatched = conditions.SizingPolicyMatched
 	// ConditionGuestExecuting is the runner's; False while the guest of a
-	// running machine is paused.
+	// running machine is paused, and Unknown instead of True while the node of its pod
+	// does not report.
 	ConditionGuestExecuting = conditions.GuestExecuting
 	// ConditionCPUsAdjusted is the runner's; True while the guest has the CPUs
 	// that it is to have. Its generation is the one that the runner follows.

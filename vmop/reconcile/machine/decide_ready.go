@@ -57,7 +57,9 @@ func (d *decision) lost() bool {
 // inRunnersPlace is what the conditions are that the runner should have reported
 // and could not. The definition dates those of a machine that has never run 1970,
 // and on a node that does not report nobody says that the machine may not run any
-// more. A runner that was stopped because of a new specification did not know that.
+// more, nor its guest execute. What was False stays: nobody could say it again when the
+// node returns, for the runner has nothing new to say. A runner that was stopped because
+// of a new specification did not know that.
 func (d *decision) inRunnersPlace(now metav1.Time) []spec.Condition {
 	conditions := d.stored.Conditions
 	for i := range d.stored.Conditions {
@@ -80,19 +82,24 @@ func (d *decision) inRunnersPlace(now metav1.Time) []spec.Condition {
 			}
 		}
 	}
-	c := spec.FindCondition(conditions, spec.ConditionRunning)
-	switch {
-	case c == nil:
-	case d.lost() && c.Status == metav1.ConditionTrue:
-		conditions = spec.WithCondition(conditions, spec.Condition{
-			Type: c.Type, Status: metav1.ConditionUnknown, Reason: spec.ReasonNodeLost, ObservedGeneration: c.ObservedGeneration,
-			Message: "node " + d.pod.pod.Spec.NodeName + " does not report, and the machine may still run there", LastTransitionTime: now,
-		})
-	case !d.lost() && d.pod.state == podRunning && c.Status == metav1.ConditionUnknown && c.Reason == spec.ReasonNodeLost:
-		conditions = spec.WithCondition(conditions, spec.Condition{
-			Type: c.Type, Status: metav1.ConditionTrue, Reason: spec.ReasonNodeReturned, ObservedGeneration: c.ObservedGeneration,
-			Message: "node " + d.pod.pod.Spec.NodeName + " reports again", LastTransitionTime: now,
-		})
+	for _, t := range []string{spec.ConditionRunning, spec.ConditionGuestExecuting} {
+		c := spec.FindCondition(conditions, t)
+		switch {
+		case c == nil:
+		case d.lost() && c.Status == metav1.ConditionTrue:
+			conditions = spec.WithCondition(conditions, spec.Condition{
+				Type: t, Status: metav1.ConditionUnknown, Reason: spec.ReasonNodeLost, ObservedGeneration: c.ObservedGeneration,
+				Message: "node " + d.pod.pod.Spec.NodeName + " does not report, and the machine may still run there", LastTransitionTime: now,
+			})
+		case !d.lost() && d.pod.state == podRunning && c.Status == metav1.ConditionUnknown && c.Reason == spec.ReasonNodeLost:
+			conditions = spec.WithCondition(conditions, spec.Condition{
+				Type: t, Status: metav1.ConditionTrue, Reason: spec.ReasonNodeReturned, ObservedGeneration: c.ObservedGeneration,
+				Message: "node " + d.pod.pod.Spec.NodeName + " reports again", LastTransitionTime: now,
+			})
+		case t == spec.ConditionGuestExecuting && !d.reportedRunning() && (c.Reason == spec.ReasonNodeLost || c.Reason == spec.ReasonNodeReturned):
+			// A machine that does not run has no such condition.
+			conditions = withoutCondition(conditions, t)
+		}
 	}
 	return conditions
 }
@@ -106,7 +113,7 @@ func (d *decision) inRunnersName(conditions []spec.Condition) (types []string, v
 	if slices.ContainsFunc(d.plan.Statuses, func(s reconcile.StatusApply) bool { return s.Manager == names.RunnerStatusManager }) {
 		return nil, ""
 	}
-	for _, t := range spec.ConditionTypes() {
+	for _, t := range append(spec.ConditionTypes(), spec.ConditionGuestExecuting) {
 		c := spec.FindCondition(conditions, t)
 		if c == nil {
 			continue

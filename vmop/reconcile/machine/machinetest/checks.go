@@ -266,11 +266,29 @@ func (w *world) checkPhase(s *machine.Snapshot, p *reconcile.Plan, st reconcile.
 		}
 	}
 	phase := st.Status["phase"].(string)
+	if phase == spec.PhaseUnknown {
+		w.checkLost(s, st)
+	}
 	if phase == spec.PhaseUnknown || phase == spec.PhaseStopping {
 		return // the guest may execute; in the end of a restart as well
 	}
 	if (phase == spec.PhaseStopped) == vm.ShouldRun() {
 		w.violated("a phase says what is wanted", "%s of a machine that should run: %v", phase, vm.ShouldRun())
+	}
+}
+
+// checkLost holds for the report of a machine on a node that does not report.
+func (w *world) checkLost(s *machine.Snapshot, st reconcile.StatusApply) {
+	for _, t := range []string{spec.ConditionRunning, spec.ConditionGuestExecuting, spec.ConditionReady} {
+		says := spec.ConditionIsTrue(s.VM.Status.Conditions, t)
+		for _, v := range st.Status["conditions"].([]any) {
+			if c := v.(map[string]any); c["type"] == t {
+				says = c["status"] == "True"
+			}
+		}
+		if says {
+			w.violated("nobody says that a guest on a lost node executes", "%s is True", t)
+		}
 	}
 }
 

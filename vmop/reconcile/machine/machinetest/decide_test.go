@@ -779,6 +779,9 @@ func TestNodeThatReturns(t *testing.T) {
 	} {
 		s := status(round.podReady)
 		ready, runs := spec.FindCondition(s.Conditions, spec.ConditionReady), spec.FindCondition(s.Conditions, spec.ConditionRunning)
+		if c := spec.FindCondition(s.Conditions, spec.ConditionGuestExecuting); c == nil || string(c.Status) != string(round.running) {
+			t.Errorf("the node's word is %s: %+v", round.podReady, c)
+		}
 		if string(ready.Status) != string(round.ready) || string(runs.Status) != string(round.running) || s.Phase != round.phase || s.Ready != (round.phase == spec.PhaseRunning) {
 			t.Errorf("the node's word is %s: phase %s, Ready %+v, Running %+v", round.podReady, s.Phase, ready, runs)
 		}
@@ -791,6 +794,80 @@ func TestNodeThatReturns(t *testing.T) {
 	s := status(corev1.ConditionTrue)
 	if c := spec.FindCondition(s.Conditions, spec.ConditionRunning); c.Status != metav1.ConditionTrue || c.Reason != spec.ReasonVMStarted || s.Phase != spec.PhaseRunning {
 		t.Errorf("phase %s, %+v", s.Phase, c)
+	}
+	if c := spec.FindCondition(s.Conditions, spec.ConditionGuestExecuting); c.Status != metav1.ConditionTrue || c.Reason != spec.ReasonRunning {
+		t.Errorf("%+v", c)
+	}
+}
+
+// What a runner said of a guest that does not execute stays on a node that does not
+// report: nobody could say it again when the node returns.
+func TestPausedGuestOnALostNode(t *testing.T) {
+	w := running(t, nil)
+	vm := get[*spec.VirtualMachine](w, theVM)
+	paused := spec.Condition{Type: spec.ConditionGuestExecuting, Status: metav1.ConditionFalse, Reason: reasons.ReasonDiskFull, Message: "no space for data", LastTransitionTime: metav1.NewTime(w.now.Truncate(time.Second))}
+	vm.Status.Conditions = spec.WithCondition(vm.Status.Conditions, paused)
+	w.put(theVM, vm)
+	for podReady, phase := range map[corev1.ConditionStatus]string{corev1.ConditionFalse: spec.PhaseUnknown, corev1.ConditionTrue: spec.PhasePaused} {
+		pod := get[*corev1.Pod](w, thePod)
+		pod.Status.ContainerStatuses[0].Ready = true
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: podReady}}
+		w.put(thePod, pod)
+		for range 3 {
+			w.observeAll()
+			w.reconcile(false)
+		}
+		s := get[*spec.VirtualMachine](w, theVM).Status
+		if c := spec.FindCondition(s.Conditions, spec.ConditionGuestExecuting); c == nil || *c != paused || s.Phase != phase {
+			t.Errorf("phase %s, %+v", s.Phase, c)
+		}
+	}
+}
+
+// Who keeps up what a runner said of its guest lets go of it when there is no guest: after
+// a lost node is gone for good, and where the runner ended when it was back.
+func TestGuestOfALostNodeIsGone(t *testing.T) {
+	for what, ends := range map[string]func(w *world){
+		"its pod is removed": func(w *world) { w.put(thePod, nil) },
+		"it is back, and the guest ends": func(w *world) {
+			pod := get[*corev1.Pod](w, thePod)
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+			w.put(thePod, pod)
+			w.observeAll()
+			w.reconcile(false)
+			vm := get[*spec.VirtualMachine](w, theVM)
+			var last []any
+			for _, c := range spec.ConditionTypes() {
+				last = append(last, map[string]any{"type": c, "status": "False", "reason": spec.ReasonVMStopped, "message": "it ended", "observedGeneration": vm.Generation, "lastTransitionTime": w.now.UTC().Format(time.RFC3339)})
+			}
+			w.applyStatus(vm, names.RunnerStatusManager, map[string]any{"cpus": 0, "ram": "0", "conditions": last})
+			w.put(theVM, vm)
+			w.put(thePod, nil)
+		},
+	} {
+		w := running(t, nil)
+		pod := get[*corev1.Pod](w, thePod)
+		pod.Status.ContainerStatuses[0].Ready = true
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
+		w.put(thePod, pod)
+		w.observeAll()
+		w.reconcile(false)
+		vm := get[*spec.VirtualMachine](w, theVM)
+		vm.Spec.VM.State = spec.StateStopped
+		w.put(theVM, vm)
+		ends(w)
+		for range 5 {
+			w.observeAll()
+			w.reconcile(false)
+		}
+		s := get[*spec.VirtualMachine](w, theVM).Status
+		if c := spec.FindCondition(s.Conditions, spec.ConditionGuestExecuting); c != nil || s.Phase != spec.PhaseStopped {
+			t.Errorf("%s: phase %s, %+v", what, s.Phase, c)
+		}
+		w.observeAll()
+		if p := w.decided(nil); len(p.Statuses) > 0 {
+			t.Errorf("%s: it goes on: %v", what, p.Statuses)
+		}
 	}
 }
 
@@ -865,7 +942,7 @@ func TestPaused(t *testing.T) {
 		reasons.ReasonWatchdog: spec.PhaseDegraded, reasons.ReasonInternalError: spec.PhaseDegraded,
 	} {
 		p := w.decided(func(s *machine.Snapshot) {
-			s.VM.Status.Conditions = append(s.VM.Status.Conditions, spec.Condition{Type: spec.ConditionGuestExecuting, Status: metav1.ConditionFalse, Reason: reason})
+			s.VM.Status.Conditions = spec.WithCondition(s.VM.Status.Conditions, spec.Condition{Type: spec.ConditionGuestExecuting, Status: metav1.ConditionFalse, Reason: reason})
 		})
 		if len(p.Statuses) != 1 || p.Statuses[0].Status["phase"] != want || p.Statuses[0].Status["ready"] != false {
 			t.Errorf("%s: %+v", reason, p.Statuses)

@@ -416,6 +416,7 @@ func (w *world) node() {
 	n := []string{"n1", "n2"}[w.choose("node", 2)]
 	if !w.dead[n] {
 		w.dead[n] = true
+		w.says(n, corev1.ConditionFalse)
 		w.note("node %s does not answer", n)
 		return
 	}
@@ -439,9 +440,24 @@ func (w *world) node() {
 	w.repair(n)
 }
 
+// says is what the node controller says of the pods of a node, or its kubelet when it is back.
+func (w *world) says(n string, ready corev1.ConditionStatus) {
+	for _, k := range w.keys("pod/") {
+		pod := get[*corev1.Pod](w, k)
+		if pod == nil || pod.Spec.NodeName != n || pod.Status.Phase != corev1.PodRunning || len(pod.Status.ContainerStatuses) == 0 {
+			continue
+		}
+		pod.Status.ContainerStatuses[0].Ready = true
+		pod.Status.Conditions = slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady })
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: ready})
+		w.put(k, pod)
+	}
+}
+
 // repair brings a node back. Its kubelet finds containers that have ended.
 func (w *world) repair(n string) {
 	w.dead[n] = false
+	w.says(n, corev1.ConditionTrue)
 	for _, k := range w.keys("pod/") {
 		pod := get[*corev1.Pod](w, k)
 		if pod != nil && pod.Spec.NodeName == n && pod.Status.Phase == corev1.PodRunning && w.guests[pod.UID] == nil {

@@ -607,6 +607,18 @@ func machineMutants() []mutant {
 			},
 		},
 		{
+			fault: "a guest on a lost node is said to execute", promise: "nobody says that a guest on a lost node executes",
+			after: func(_ *machine.Snapshot, p *reconcile.Plan) {
+				for _, st := range p.Statuses {
+					if st.Status["phase"] == spec.PhaseUnknown {
+						st.Status["conditions"] = slices.DeleteFunc(st.Status["conditions"].([]any), func(c any) bool {
+							return c.(map[string]any)["type"] == spec.ConditionGuestExecuting
+						})
+					}
+				}
+			},
+		},
+		{
 			fault: "a stopped machine is somewhere", promise: "the status is true", or: "the world comes to rest",
 			after: func(_ *machine.Snapshot, p *reconcile.Plan) {
 				for _, st := range p.Statuses {

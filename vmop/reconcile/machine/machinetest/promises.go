@@ -94,6 +94,7 @@ var promised = []string{
 	"no claim shrinks",
 	"no machine is started without its class",
 	"no machine stops for its class",
+	"nobody says that a guest on a lost node executes",
 	"one pod of a machine is active",
 	"only pods that have ended go with the last one",
 	"only the runner with the guest reports",

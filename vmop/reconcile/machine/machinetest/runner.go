@@ -7,6 +7,7 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // runnerReports is the next report of a runner, which may not get through.
@@ -39,6 +40,13 @@ func (w *world) runnerReports(g *guest) {
 			at = c.LastTransitionTime.Time
 		}
 		conditions = append(conditions, map[string]any{"type": t, "status": st, "reason": reason, "message": "", "lastTransitionTime": at.UTC().Format(time.RFC3339)})
+	}
+	if g.stage > 1 {
+		at := w.now
+		if c := spec.FindCondition(vm.Status.Conditions, spec.ConditionGuestExecuting); c != nil && c.Status == metav1.ConditionTrue {
+			at = c.LastTransitionTime.Time
+		}
+		conditions = append(conditions, map[string]any{"type": spec.ConditionGuestExecuting, "status": "True", "reason": spec.ReasonRunning, "message": "", "lastTransitionTime": at.UTC().Format(time.RFC3339)})
 	}
 	part := map[string]any{"cpus": 1, "ram": "1G", "runnerVersion": "1", "conditions": conditions}
 	if w.nodes != nil {

@@ -155,7 +155,8 @@ func (w *world) checkSettled() {
 		if pod != nil {
 			w.violated("what is wanted is reached", "the machine should not run")
 		}
-		if s.Phase != spec.PhaseStopped || s.Created || s.Ready || s.NodeName != "" || spec.ConditionIsTrue(s.Conditions, spec.ConditionRunning) || s.CPUs != 0 {
+		if s.Phase != spec.PhaseStopped || s.Created || s.Ready || s.NodeName != "" || spec.ConditionIsTrue(s.Conditions, spec.ConditionRunning) ||
+			spec.FindCondition(s.Conditions, spec.ConditionGuestExecuting) != nil || s.CPUs != 0 {
 			w.violated("the status is true", "the machine is stopped: %+v", s)
 		}
 	}
