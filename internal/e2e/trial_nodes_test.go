@@ -129,6 +129,7 @@ func nodeSilent(t *testing.T) {
 	t.Logf("%s after the kubelet was killed:\n%s", time.Since(begin).Round(time.Second), show(t, "get", "vm", "tiny", "-o", "wide"))
 	awaitCondition(t, "Ready=unknown")
 	awaitCondition(t, "Running=unknown")
+	awaitCondition(t, "GuestExecuting=unknown")
 	show(t, "get", "vm", "tiny", "-o", `jsonpath={range .status.conditions[*]}{.type} {.status} {.reason}: {.message}{"\n"}{end}`)
 	if podUID(t) != before || theQEMU(t) != qemu {
 		t.Errorf("the machine has pod %s and QEMU %s, had %s and %s", podUID(t), theQEMU(t), before, qemu)
