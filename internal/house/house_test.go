@@ -21,9 +21,9 @@ const module = "github.com/vmop/sdk/"
 // may import. A package that is not listed is an error: decide where it stands.
 var arrows = map[string][]string{
 	"vmop/limits":          {},
-	"vmop/spec":            {"vmop/names", "vmop/conditions", "vmop/limits", "internal/editdistance", "internal/userdata", "internal/yamljson"},
+	"vmop/spec":            {"internal/plainjson", "vmop/names", "vmop/conditions", "vmop/limits", "internal/editdistance", "internal/userdata", "internal/yamljson"},
 	"vmop/conditions":      {},
-	"vmop/qemucmd":         {"internal/shellwords", "vmop/limits"},
+	"vmop/qemucmd":         {"internal/plainjson", "internal/shellwords", "vmop/limits"},
 	"vmop/qmp":             {},
 	"vmop/qmp/goqemu":      {"vmop/qmp"},
 	"vmop/qmp/qmptest":     {},
@@ -40,7 +40,7 @@ var arrows = map[string][]string{
 	"vmop/runner":          {"internal/answercd", "internal/atomicfile", "internal/filecopy", "internal/overlay", "internal/shellwords", "vmop/conditions", "vmop/limits", "vmop/qemucmd", "vmop/qmp", "vmop/qga", "vmop/vmopagent", "vmop/cloudinit", "vmop/imageinspect", "vmop/runnerconfig", "vmop/live", "vmop/runner/tap", "vmop/runner/tunnel"},
 	"vmop/runner/tap":      {},
 	"vmop/runner/vmstatus": {"vmop/conditions", "vmop/live", "vmop/runner"},
-	"vmop/output":          {"vmop/names", "vmop/spec"},
+	"vmop/output":          {"internal/plainjson", "vmop/names", "vmop/spec"},
 	"vmop/runner/tunnel":   {},
 	"vmop/transfer":        {"internal/filecopy", "vmop/runner/tunnel"},
 	"vmop/imagesource":     {"internal/atomicfile", "internal/filecopy", "vmop/imageinspect"},
@@ -58,7 +58,7 @@ var arrows = map[string][]string{
 		"vmop/names", "vmop/spec", "vmop/qemucmd", "vmop/cloudinit", "vmop/runnerconfig", "vmop/reconcile", "vmop/reconcile/machineconfig",
 		"vmop/reconcile/objects", "vmop/reconcile/changes", "vmop/reconcile/machine",
 	},
-	"vmop/spec/spectest":    {"vmop/limits", "vmop/names", "vmop/spec"},
+	"vmop/spec/spectest":    {"internal/plainjson", "vmop/limits", "vmop/names", "vmop/spec"},
 	"vmop/spec/internal":    {},
 	"vmop/qmp/internal":     {},
 	"vmop/qemucmd/internal": {},
@@ -68,9 +68,9 @@ var arrows = map[string][]string{
 	"vmop/dialect/deckhouse": {"vmop/limits", "vmop/names", "vmop/spec", "vmop/dialect/internal/seedscript", "vmop/dialect/internal/tree", "internal/yamljson"},
 	"vmop/dialect/internal":  {},
 
-	"vmop/reconcile/machineconfig": {"vmop/limits", "vmop/spec", "vmop/qemucmd", "vmop/runnerconfig", "internal/yamljson", "vmop/reconcile/internal/manifest"},
+	"vmop/reconcile/machineconfig": {"internal/plainjson", "vmop/limits", "vmop/spec", "vmop/qemucmd", "vmop/runnerconfig", "internal/yamljson", "vmop/reconcile/internal/manifest"},
 	"vmop/reconcile/objects":       {"vmop/limits", "vmop/names", "vmop/spec", "vmop/qemucmd", "vmop/runnerconfig", "vmop/reconcile/machineconfig"},
-	"vmop/reconcile/changes":       {"vmop/limits", "vmop/spec", "vmop/reconcile/internal/manifest"},
+	"vmop/reconcile/changes":       {"internal/plainjson", "internal/printable", "vmop/limits", "vmop/spec", "vmop/reconcile/internal/manifest"},
 	"vmop/reconcile/machine": {
 		"internal/jsonwriter", "vmop/conditions", "vmop/names", "vmop/spec", "vmop/runnerconfig", "vmop/reconcile", "vmop/reconcile/machineconfig",
 		"vmop/reconcile/objects", "vmop/reconcile/changes", "vmop/reconcile/attachment", "vmop/reconcile/pool", "vmop/reconcile/internal/manifest",
@@ -109,7 +109,7 @@ var standardOnly = []string{"vmop/limits", "vmop/names", "vmop/conditions", "vmo
 
 // pure are the packages whose functions depend on their arguments alone.
 var pure = []string{
-	"vmop/limits", "vmop", "vmop/spec", "vmop/names", "vmop/conditions", "vmop/qemucmd", "vmop/runnerconfig", "vmop/live", "vmop/operatorconfig", "vmop/output", "vmop/takeover", "internal/editdistance", "internal/jsonwriter", "internal/shellwords", "internal/userdata", "internal/yamljson",
+	"vmop/limits", "vmop", "vmop/spec", "vmop/names", "vmop/conditions", "vmop/qemucmd", "vmop/runnerconfig", "vmop/live", "vmop/operatorconfig", "vmop/output", "vmop/takeover", "internal/editdistance", "internal/jsonwriter", "internal/plainjson", "internal/printable", "internal/shellwords", "internal/userdata", "internal/yamljson",
 	"vmop/reconcile", "vmop/reconcile/machineconfig", "vmop/reconcile/objects", "vmop/reconcile/changes",
 	"vmop/reconcile/machine", "vmop/reconcile/operation", "vmop/reconcile/disk", "vmop/reconcile/attachment", "vmop/reconcile/pool", "vmop/reconcile/console", "vmop/reconcile/observation",
 	"vmop/reconcile/internal/manifest",
@@ -126,7 +126,7 @@ var (
 )
 
 // specImports is what API types may import beside the standard library.
-var specImports = []string{module + "vmop/limits", module + "internal/editdistance", module + "internal/userdata", module + "internal/yamljson", module + "vmop/names", module + "vmop/conditions", "k8s.io/apimachinery/", "k8s.io/api/", "go.yaml.in/yaml/v3", "sigs.k8s.io/yaml"}
+var specImports = []string{module + "vmop/limits", module + "internal/editdistance", module + "internal/plainjson", module + "internal/userdata", module + "internal/yamljson", module + "vmop/names", module + "vmop/conditions", "k8s.io/apimachinery/", "k8s.io/api/", "go.yaml.in/yaml/v3", "sigs.k8s.io/yaml"}
 
 type pkg struct {
 	ImportPath string

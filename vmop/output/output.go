@@ -8,6 +8,7 @@ import (
 	"io"
 	"reflect"
 
+	"github.com/vmop/sdk/internal/plainjson"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -81,7 +82,7 @@ func (o Output) MarshalJSON() ([]byte, error) {
 		if err := name(object); err != nil {
 			return nil, fmt.Errorf("output of vmop-cli: items[%d]: %w", i, err)
 		}
-		data, err := plain(object)
+		data, err := plainjson.Marshal(object)
 		if err != nil {
 			return nil, fmt.Errorf("output of vmop-cli: items[%d]: %w", i, err)
 		}
@@ -93,17 +94,7 @@ func (o Output) MarshalJSON() ([]byte, error) {
 		}
 		return items[0], nil
 	}
-	return plain(list{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: kindList}, Items: items})
-}
-
-// plain is JSON in which <, > and & stand as they are: whoever encodes the whole decides
-// about that.
-func plain(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return bytes.TrimSpace(b.Bytes()), err
+	return plainjson.Marshal(list{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: kindList}, Items: items})
 }
 
 // name sets the apiVersion and kind of an object by its type.

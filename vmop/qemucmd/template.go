@@ -10,6 +10,7 @@ import (
 	"text/template"
 	"unicode"
 
+	"github.com/vmop/sdk/internal/plainjson"
 	"github.com/vmop/sdk/vmop/limits"
 )
 
@@ -220,13 +221,8 @@ func opt(s string) (string, error) {
 // jsonText is encoding/json without the escapes for HTML, which in a command
 // line are only noise.
 func jsonText(v any) (string, error) {
-	var out strings.Builder
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return "", err
-	}
-	return strings.TrimSuffix(out.String(), "\n"), nil
+	text, err := plainjson.Marshal(v)
+	return string(text), err
 }
 
 // appendLines writes arguments so that parseLines reads them back.

@@ -2,10 +2,11 @@ package spec
 
 import (
 	"bytes"
-	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/vmop/sdk/internal/plainjson"
 )
 
 // nodeKind is the type of a JSON value.
@@ -86,14 +87,14 @@ func (n *node) stringAt(keys ...string) string {
 func (n *node) json(b *bytes.Buffer) {
 	switch n.kind {
 	case stringNode:
-		b.Write(quoteJSON(n.text))
+		b.Write(plainjson.Quote(n.text))
 	case mapNode:
 		b.WriteByte('{')
 		for i, e := range n.entries {
 			if i > 0 {
 				b.WriteByte(',')
 			}
-			b.Write(quoteJSON(e.key))
+			b.Write(plainjson.Quote(e.key))
 			b.WriteByte(':')
 			e.value.json(b)
 		}
@@ -116,14 +117,6 @@ func (n *node) bytes() []byte {
 	var b bytes.Buffer
 	n.json(&b)
 	return b.Bytes()
-}
-
-func quoteJSON(s string) []byte {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // keep < and & of scripts readable
-	_ = enc.Encode(s)        // a string always has a JSON form
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
 // find returns the line of the field at a path, and whether it is there at

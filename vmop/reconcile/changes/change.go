@@ -2,12 +2,11 @@ package changes
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
-	"unicode"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/vmop/sdk/internal/printable"
 	"github.com/vmop/sdk/vmop/spec"
 )
 
@@ -78,7 +77,7 @@ const maxShown = 100
 // they often hold passwords.
 func (c Change) String() string {
 	var b strings.Builder
-	b.WriteString(c.Operation + " " + printable(c.Path))
+	b.WriteString(c.Operation + " " + printable.Cell(c.Path))
 	switch {
 	case Confidential(c.Path):
 		b.WriteString(": (not shown)")
@@ -103,28 +102,9 @@ func Confidential(path string) bool {
 }
 
 func shown(v json.RawMessage) string {
-	s := []rune(printable(string(v)))
+	s := []rune(printable.Cell(string(v)))
 	if len(s) > maxShown {
 		return string(s[:maxShown]) + "…"
 	}
 	return string(s)
 }
-
-// printable escapes what could steer a terminal; JSON leaves the control
-// characters above 0x7e as they are.
-func printable(s string) string {
-	if !strings.ContainsFunc(s, unprintable) {
-		return s
-	}
-	var b strings.Builder
-	for _, r := range s {
-		if unprintable(r) {
-			fmt.Fprintf(&b, `\u%04x`, r)
-		} else {
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
-func unprintable(r rune) bool { return !unicode.IsPrint(r) }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/vmop/sdk/internal/plainjson"
 	"github.com/vmop/sdk/vmop/reconcile/internal/manifest"
 	"github.com/vmop/sdk/vmop/spec"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -269,14 +270,12 @@ func decodeJSON(raw json.RawMessage) (any, bool) {
 
 // toJSON writes a value of the specification.
 func toJSON(v reflect.Value) json.RawMessage {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v.Interface()); err != nil {
+	text, err := plainjson.Marshal(v.Interface())
+	if err != nil {
 		// Only a RawExtension that holds no JSON gets here, which spec.Validate
 		// refuses. It is still worth naming.
 		raw, _ := json.Marshal(fmt.Sprintf("(not JSON: %v)", err))
 		return raw
 	}
-	return bytes.TrimSpace(buf.Bytes())
+	return text
 }

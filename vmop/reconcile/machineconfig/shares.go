@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 
+	"github.com/vmop/sdk/internal/plainjson"
 	"github.com/vmop/sdk/vmop/runnerconfig"
 	"github.com/vmop/sdk/vmop/spec"
 )
@@ -165,17 +166,9 @@ func withKey(object json.RawMessage, key string, value json.RawMessage) json.Raw
 		if name == key {
 			continue
 		}
-		put(quoted(name), v)
+		put(plainjson.Quote(name), v)
 	}
-	put(quoted(key), value)
+	put(plainjson.Quote(key), value)
 	out.WriteByte('}')
 	return out.Bytes()
-}
-
-func quoted(s string) []byte {
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // a text is always JSON
-	return bytes.TrimSpace(out.Bytes())
 }

@@ -1,10 +1,10 @@
 package spectest
 
 import (
-	"bytes"
-	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/vmop/sdk/internal/plainjson"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -79,12 +79,12 @@ func ImageName() *rapid.Generator[string] {
 func RawObject() *rapid.Generator[*runtime.RawExtension] {
 	return rapid.Custom(func(t *rapid.T) *runtime.RawExtension {
 		members := rapid.MapOfN(Text(), rapid.OneOf(
-			rapid.Map(Text(), func(s string) string { return string(quote(s)) }),
+			rapid.Map(Text(), func(s string) string { return string(plainjson.Quote(s)) }),
 			rapid.SampledFrom([]string{"1", "1.50", "-0.25", "1e3", "9007199254740993", "true", "null", "[]", "{}", `["a",{"b":1}]`}),
 		), 0, 4).Draw(t, "members")
 		var parts []string
 		for key, value := range members {
-			parts = append(parts, string(quote(key))+":"+value)
+			parts = append(parts, string(plainjson.Quote(key))+":"+value)
 		}
 		// Maps have no order of their own, and a test must be repeatable.
 		slices.Sort(parts)
@@ -148,15 +148,4 @@ func drawInt(t *rapid.T, what string, least, most int32) *int32 {
 	}
 	n := rapid.Int32Range(least, most).Draw(t, what)
 	return &n
-}
-
-// quote writes a string as JSON, without the escapes that are for HTML.
-func quote(s string) []byte {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(s); err != nil {
-		panic(err) // a string always has a JSON form
-	}
-	return bytes.TrimSpace(b.Bytes())
 }
