@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -308,16 +307,11 @@ func (d *download) name(whole string) error {
 		if err := mayWrite(d.path, true); err != nil {
 			return err
 		}
-		return errors.Join(os.Rename(whole, d.path), atomicfile.SyncDir(filepath.Dir(d.path)))
+		return atomicfile.Rename(whole, d.path)
 	}
-	err := unix.Renameat2(unix.AT_FDCWD, whole, unix.AT_FDCWD, d.path, unix.RENAME_NOREPLACE)
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // not with this file system
-		if err = os.Link(whole, d.path); err == nil {
-			err = os.Remove(whole)
-		}
-	}
+	err := atomicfile.RenameNew(whole, d.path)
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%s exists; --force replaces it, and what was downloaded is in %s", d.path, whole)
 	}
-	return errors.Join(err, atomicfile.SyncDir(filepath.Dir(d.path)))
+	return err
 }

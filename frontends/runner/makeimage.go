@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/vmop/sdk/internal/atomicfile"
@@ -71,7 +70,7 @@ func fetchTo(ctx context.Context, s imagesource.Source, to, name string, size in
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	return errors.Join(os.Rename(tmp, to), atomicfile.SyncDir(filepath.Dir(to)))
+	return atomicfile.Rename(tmp, to)
 }
 
 // imageProgress tells in words how far an image is, not too often.

@@ -50,10 +50,7 @@ func Create(path string, fill func(*os.File) error) (created bool, err error) {
 			err = errors.Join(err, rerr)
 		}
 	}()
-	err = unix.Renameat2(unix.AT_FDCWD, f, unix.AT_FDCWD, path, unix.RENAME_NOREPLACE)
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // not on every file system
-		err = os.Link(f, path)
-	}
+	err = renameNew(f, path)
 	if errors.Is(err, fs.ErrExist) {
 		return false, nil
 	}
@@ -61,6 +58,34 @@ func Create(path string, fill func(*os.File) error) (created bool, err error) {
 		return false, &fs.PathError{Op: "create", Path: path, Err: reason(err)}
 	}
 	return true, SyncDir(filepath.Dir(path))
+}
+
+// Rename gives a file that is whole its name, in place of whatever has it.
+func Rename(from, to string) error {
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(to))
+}
+
+// RenameNew is [Rename], but never over a file that exists: then its error is fs.ErrExist, and
+// the file keeps the name that it has.
+func RenameNew(from, to string) error {
+	if err := renameNew(from, to); err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(to))
+}
+
+func renameNew(from, to string) error {
+	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
+	if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSYS) { // not on every file system
+		return err
+	}
+	if err := os.Link(from, to); err != nil {
+		return err
+	}
+	return os.Remove(from)
 }
 
 // SyncDir makes the entries of a directory durable.

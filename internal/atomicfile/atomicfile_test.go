@@ -51,6 +51,34 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+func TestRename(t *testing.T) {
+	dir := t.TempDir()
+	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
+	for _, c := range []struct {
+		text   string
+		rename func(from, to string) error
+		want   string
+		err    error
+	}{
+		{"first", atomicfile.RenameNew, "first", nil},
+		{"second", atomicfile.RenameNew, "first", fs.ErrExist},
+		{"third", atomicfile.Rename, "third", nil},
+	} {
+		if err := os.WriteFile(from, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.rename(from, to); !errors.Is(err, c.err) {
+			t.Errorf("%s: %v", c.text, err)
+		}
+		if data, err := os.ReadFile(to); string(data) != c.want || err != nil {
+			t.Errorf("%s: %q, %v", c.text, data, err)
+		}
+		if _, err := os.Lstat(from); (err == nil) != (c.err != nil) {
+			t.Errorf("%s: the other name: %v", c.text, err)
+		}
+	}
+}
+
 // An error names the file that was asked for, and no temporary one.
 func TestErrorsNameTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "no", "a.png")

@@ -32,7 +32,7 @@ var arrows = map[string][]string{
 	"vmop/vmopagent":       {"vmop/conditions"},
 	"vmop/cloudinit":       {"internal/userdata", "internal/yamljson"},
 	"vmop/imageinspect":    {},
-	"vmop/hostprobe":       {"vmop/conditions", "vmop/qemucmd", "vmop/qmp"},
+	"vmop/hostprobe":       {"internal/atomicfile", "vmop/conditions", "vmop/qemucmd", "vmop/qmp"},
 	"vmop/runnerconfig":    {"vmop/qemucmd", "internal/jsonwriter", "internal/yamljson", "vmop/limits"},
 	"vmop/live":            {"vmop/conditions", "vmop/qemucmd", "vmop/runnerconfig"},
 	"vmop/names":           {},

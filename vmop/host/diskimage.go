@@ -138,7 +138,7 @@ func (j *Job) makeImage(ctx context.Context, d runnerconfig.Drive, progress func
 	if err != nil {
 		return errors.Join(err, discard(tmp))
 	}
-	return errors.Join(os.Rename(tmp, to), atomicfile.SyncDir(filepath.Dir(to)))
+	return atomicfile.Rename(tmp, to)
 }
 
 // discard removes a file that may not be there.

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/vmop/sdk/internal/atomicfile"
 	"github.com/vmop/sdk/vmop/qemucmd"
 )
 
@@ -162,25 +162,8 @@ func (c cache) store(h qemucmd.Host, kvm KVM) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(c.path, data)
-}
-
-// replaceFile writes a file so that readers see all of it or nothing.
-func replaceFile(path string, data []byte) error {
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(c.path), 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, ".probe-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("replace %s: %w", path, errors.Join(err, os.Remove(f.Name())))
-	}
-	return nil
+	return atomicfile.ReplaceSoon(c.path, data)
 }

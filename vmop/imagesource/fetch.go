@@ -91,10 +91,7 @@ func (f *fetch) finish(image string) error {
 	if err := errors.Join(file.Chmod(0o600), file.Sync(), file.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(image, f.to); err != nil {
-		return err
-	}
-	return atomicfile.SyncDir(filepath.Dir(f.to))
+	return atomicfile.Rename(image, f.to)
 }
 
 // get makes the source a file of this host, as it is, and compares its checksum.
