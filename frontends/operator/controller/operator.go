@@ -29,7 +29,6 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -350,13 +349,6 @@ func (c *endingCache) WaitForCacheSync(ctx context.Context) bool {
 	defer cancel()
 	defer context.AfterFunc(c.process, cancel)()
 	return c.Cache.WaitForCacheSync(ctx) || c.process.Err() != nil
-}
-
-// filled reports whether a cache has the objects of a kind, for which who reads them waits
-// otherwise.
-func filled(ctx context.Context, c cache.Informers, of client.Object) bool {
-	i, err := c.GetInformer(ctx, of, cache.BlockUntilSynced(false))
-	return err == nil && i.HasSynced()
 }
 
 // serveProbes lets a cluster know whether the operator lives and whether it has
