@@ -489,11 +489,3 @@ func (d *decision) statusOf(manager, version string, part any) reconcile.StatusA
 	out.ResourceVersion = version
 	return out
 }
-
-// withoutCondition are conditions without that of a type; what is given stays.
-func withoutCondition(conditions []spec.Condition, conditionType string) []spec.Condition {
-	if spec.FindCondition(conditions, conditionType) == nil {
-		return conditions
-	}
-	return slices.DeleteFunc(slices.Clone(conditions), func(c spec.Condition) bool { return c.Type == conditionType })
-}

@@ -2,7 +2,9 @@ package machine
 
 import (
 	"fmt"
+	"slices"
 
+	"github.com/vmop/sdk/vmop/spec"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -67,3 +69,11 @@ func (f *finding) urgent() bool { return f.warning && !f.brief }
 
 // named names an object of the machine's namespace.
 func named(kind, name string) string { return kind + " " + name }
+
+// withoutCondition are conditions without that of a type; what is given stays.
+func withoutCondition(conditions []spec.Condition, conditionType string) []spec.Condition {
+	if spec.FindCondition(conditions, conditionType) == nil {
+		return conditions
+	}
+	return slices.DeleteFunc(slices.Clone(conditions), func(c spec.Condition) bool { return c.Type == conditionType })
+}
