@@ -31,16 +31,6 @@ func (w *world) life() *promises.Violation {
 func (w *world) step() {
 	d, c := w.truth.disk, w.truth.claim
 	claim, pod := w.names()
-	changeDisk := func(change func(*spec.VirtualDisk)) {
-		d = d.DeepCopy()
-		change(d)
-		d.ResourceVersion, w.truth.disk = w.Version(), d
-	}
-	changeClaim := func(change func(*corev1.PersistentVolumeClaim)) {
-		c = c.DeepCopy()
-		change(c)
-		c.ResourceVersion, w.truth.claim = w.Version(), c
-	}
 	if p := w.truth.pod; p != nil && p.Status.Phase == corev1.PodRunning && w.Draw("says", 3) == 0 {
 		w.said = choose(w, "progress", nil, &runnerconfig.ImportProgress{Step: "downloading", Done: 1, Total: 2}, &runnerconfig.ImportProgress{Step: "unpacking", Done: 7, Total: 7}, &runnerconfig.ImportProgress{Step: "converting"})
 		w.see(4)
@@ -73,39 +63,25 @@ func (w *world) step() {
 	case what < 29:
 		w.Now = w.Now.Add(choose(w, "time", time.Second, time.Minute, 10*time.Minute))
 	case what == 29 && c != nil && c.Status.Phase == "":
-		changeClaim(func(c *corev1.PersistentVolumeClaim) {
+		w.changeClaim(c, func(c *corev1.PersistentVolumeClaim) {
 			c.Status.Phase, c.Status.Capacity = corev1.ClaimBound, c.Spec.Resources.Requests.DeepCopy()
 			w.provisions(c)
 		})
 	case what == 30 && c != nil && c.Status.Phase == corev1.ClaimBound:
-		changeClaim(func(c *corev1.PersistentVolumeClaim) { c.Status.Capacity = c.Spec.Resources.Requests.DeepCopy() })
+		w.changeClaim(c, func(c *corev1.PersistentVolumeClaim) { c.Status.Capacity = c.Spec.Resources.Requests.DeepCopy() })
 	case what == 31 && d != nil && !w.image: // whose specification cannot be changed
-		changeDisk(func(d *spec.VirtualDisk) {
+		w.changeDisk(d, func(d *spec.VirtualDisk) {
 			d.Spec.PersistentVolumeClaim.Size = resource.MustParse(choose(w, "size", "1Gi", "2Gi", "4Gi"))
 			d.Generation++
 		})
 	case what == 32 && d != nil && d.DeletionTimestamp == nil:
-		if len(d.Finalizers) == 0 {
-			w.truth.disk = nil
-			break
-		}
-		changeDisk(func(d *spec.VirtualDisk) { d.DeletionTimestamp = &metav1.Time{Time: w.Now}; d.Generation++ })
+		w.deleteDisk(d)
 	case what == 33:
 		w.truth.machines = choose(w, "machines", nil, []string{"web"})
 	case what == 34:
-		w.truth.user, w.truth.guest = nil, nil
-		switch w.Draw("user", 4) {
-		case 0:
-			w.truth.user = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "somebody"}}
-		case 1:
-			w.truth.user, w.truth.guest = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, new(resource.MustParse(choose(w, "guest", "1Gi", "4Gi")))
-		}
+		w.uses()
 	case what == 35 && c == nil && w.Draw("somebody", 2) == 0:
-		// Somebody has a claim of the name.
-		other := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: w.home(), Name: claim, UID: w.UID(), ResourceVersion: w.Version()}}
-		other.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
-		w.held[other.UID] = "somebody"
-		w.truth.claim = other
+		w.takeClaimName(claim)
 	case what == 36 && c != nil:
 		w.truth.claim = nil
 	case what == 37:
@@ -115,9 +91,9 @@ func (w *world) step() {
 	case what == 38 && d == nil:
 		w.makeDisk()
 	case what == 39 && c != nil && d != nil && w.Draw("orphan", 3) == 0:
-		changeClaim(func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences = nil })
+		w.changeClaim(c, func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences = nil })
 	case what >= 40 && what < 43 && d != nil:
-		changeDisk(func(d *spec.VirtualDisk) {
+		w.changeDisk(d, func(d *spec.VirtualDisk) {
 			d.Annotations = map[string]string{names.AnnotationDownloadRequest: d.Annotations[names.AnnotationDownloadRequest], names.AnnotationUploadRequest: choose(w, "request", "r1", "r2", strings.Repeat("r", 100))}
 		})
 	case what == 43 && w.Draw("a Secret", 2) == 0:
@@ -130,6 +106,46 @@ func (w *world) step() {
 	default:
 		return
 	}
+}
+
+func (w *world) changeDisk(d *spec.VirtualDisk, change func(*spec.VirtualDisk)) {
+	d = d.DeepCopy()
+	change(d)
+	d.ResourceVersion, w.truth.disk = w.Version(), d
+}
+
+func (w *world) changeClaim(c *corev1.PersistentVolumeClaim, change func(*corev1.PersistentVolumeClaim)) {
+	c = c.DeepCopy()
+	change(c)
+	c.ResourceVersion, w.truth.claim = w.Version(), c
+}
+
+// deleteDisk is somebody who deletes the disk, which is gone only without finalizers.
+func (w *world) deleteDisk(d *spec.VirtualDisk) {
+	if len(d.Finalizers) == 0 {
+		w.truth.disk = nil
+		return
+	}
+	w.changeDisk(d, func(d *spec.VirtualDisk) { d.DeletionTimestamp = &metav1.Time{Time: w.Now}; d.Generation++ })
+}
+
+// uses has the claim used by another pod: nobody's, somebody's or a machine's.
+func (w *world) uses() {
+	w.truth.user, w.truth.guest = nil, nil
+	switch w.Draw("user", 4) {
+	case 0:
+		w.truth.user = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "somebody"}}
+	case 1:
+		w.truth.user, w.truth.guest = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, new(resource.MustParse(choose(w, "guest", "1Gi", "4Gi")))
+	}
+}
+
+// takeClaimName is somebody who has a claim of the name.
+func (w *world) takeClaimName(claim string) {
+	other := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: w.home(), Name: claim, UID: w.UID(), ResourceVersion: w.Version()}}
+	other.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	w.held[other.UID] = "somebody"
+	w.truth.claim = other
 }
 
 // settle lets everything come to rest.
