@@ -135,8 +135,9 @@ func translationRoom(text string, maximum int) int {
 	} else {
 		regions = min(regions, most*regionsEach)
 	}
-	// Full ones are at most as many as fit into what is used.
-	return int(regions - used*regions/all)
+	// Full ones are at most as many as fit into what is used, and one that fills before the
+	// processor is there: QEMU was seen to end of it.
+	return int(regions - (used*regions+all-1)/all)
 }
 
 // plugs fills slots, with ids that are not in use.
