@@ -13,7 +13,7 @@ import (
 // A change of a class wakes the machines that name it, in whatever namespace, and one
 // of a default class those that name none; no others.
 func TestMachinesOfAClass(t *testing.T) {
-	w := newClusterWorld(t.Context(), func(string, int) int { return 0 })
+	w := newClusterWorld(t.Context(), func(string, int) int { return 0 }, nil)
 	for _, k := range w.api.keys(spec.KindVirtualMachine) {
 		w.api.put(k, nil)
 	}

@@ -49,6 +49,8 @@ type modelAPI struct {
 	owners map[types.UID]map[string]map[string]bool
 	// released is told of a machine that goes because the operator lets it.
 	released func(modelKey, types.UID)
+	// taken is told of a machine, as it was, that the operator takes from a user.
+	taken func(modelKey, map[string]any)
 }
 
 // top is the newest version; nil if there is none. It must not be changed.
@@ -510,6 +512,12 @@ func (c *modelClient) patch(o client.Object, patch client.Patch, subresource str
 			}
 			c.api.put(k, nil)
 			return nil
+		}
+		if assigned := func(o map[string]any) bool {
+			user, _, _ := unstructured.NestedString(o, "status", "assignment", "user")
+			return user != ""
+		}; assigned(old) && !assigned(next) {
+			c.api.taken(k, old)
 		}
 		answered(o, c.api.put(k, next))
 		return nil

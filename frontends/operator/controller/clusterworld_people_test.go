@@ -51,9 +51,13 @@ func (w *clusterWorld) createMachine(k modelKey) {
 	if w.choose("shares a disk", 2) == 1 {
 		disks = append(disks, map[string]any{"persistentVolumeClaim": map[string]any{"claimName": sharedDisk}})
 	}
-	s := map[string]any{"vm": map[string]any{"state": "Running", "maximumCpus": int64(1), "maximumRam": "1Gi", "disks": disks}}
-	if k.namespace == "apps" && w.choose("in the pool", 2) == 1 {
-		s["pools"] = []any{"desks"}
+	state := "Running"
+	if slices.Contains(w.members[k.namespace], k.name) && w.choose("off at first", 2) == 1 {
+		state = "Stopped"
+	}
+	s := map[string]any{"vm": map[string]any{"state": state, "maximumCpus": int64(1), "maximumRam": "1Gi", "disks": disks}}
+	if pools := w.poolsFor(k); len(pools) > 0 {
+		s["pools"] = pools
 	}
 	if policy := clusterPolicies[w.choose("run policy", len(clusterPolicies))]; policy != "" {
 		s["runPolicy"] = string(policy)
@@ -76,13 +80,16 @@ func (w *clusterWorld) createMachine(k modelKey) {
 // person is somebody with kubectl.
 func (w *clusterWorld) person() {
 	k := modelKey{spec.KindVirtualMachine, []string{"apps", "lab"}[w.choose("namespace", 2)], []string{"db", "web"}[w.choose("machine", 2)]}
+	if members := w.members[k.namespace]; len(members) > 0 && w.choose("made for a pool", 4) == 1 {
+		k.name = members[w.choose("member", len(members))]
+	}
 	o := w.api.copied(k)
 	if o == nil {
 		w.createMachine(k)
 		return
 	}
 	u := unstructured.Unstructured{Object: o}
-	switch what := w.choose("person", 14); what {
+	switch what := w.choose("person", 15); what {
 	case 0, 1:
 		state, _, _ := unstructured.NestedString(o, "spec", "vm", "state")
 		state = map[string]string{"Running": "Stopped", "Stopped": "Running"}[state]
@@ -130,6 +137,9 @@ func (w *clusterWorld) person() {
 	case 9:
 		w.changeSecret(k.namespace)
 		return
+	case 10:
+		w.changePool(clusterPools[w.choose("pool", len(clusterPools))])
+		return
 	default:
 		w.operate(k)
 		return
@@ -140,11 +150,15 @@ func (w *clusterWorld) person() {
 
 // operate asks for an operation on a machine.
 func (w *clusterWorld) operate(k modelKey) {
+	types := []string{"Start", "Stop", "Restart", "Evict"}
+	w.request(k, types[w.choose("type", len(types))], w.choose("force", 3) == 1)
+}
+
+func (w *clusterWorld) request(k modelKey, operation string, force bool) {
 	w.asked++
 	o := ownKind(k.namespace, spec.KindOperation, fmt.Sprintf("%s-%d", k.name, w.asked))
 	o.SetGeneration(1)
-	types := []string{"Start", "Stop", "Restart", "Evict"}
-	o.Object["spec"] = map[string]any{"type": types[w.choose("type", len(types))], "virtualMachineName": k.name, "force": w.choose("force", 3) == 1}
+	o.Object["spec"] = map[string]any{"type": operation, "virtualMachineName": k.name, "force": force}
 	w.note("somebody asks for %s: %v", o.GetName(), o.Object["spec"])
 	w.api.put(keyOf(o), o.Object)
 	w.upsets[k]++
@@ -220,12 +234,19 @@ func (w *clusterWorld) stranger() {
 	// A start relies on a look for two seconds, and whoever comes within them is not seen.
 	w.pass(3 * time.Second)
 	w.note("somebody makes a backup")
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: k.name}}
-	pod.Spec.Volumes = []corev1.Volume{{Name: "disk", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: sharedDisk}}}}
+	pod := podWith(k.name, sharedDisk)
+	pod.Namespace = k.namespace
 	pod.Spec.NodeName = "n1"
 	o := w.api.put(k, content(pod))
 	w.execute(k, into(o, pod))
 	w.api.put(k, content(pod))
+}
+
+// podWith is a pod that uses a claim.
+func podWith(name, claim string) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	pod.Spec.Volumes = []corev1.Volume{{Name: "disk", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}
+	return pod
 }
 
 // endsByPolicy remembers what an end means by the run policy, where that is certain: the
@@ -264,12 +285,12 @@ func (w *clusterWorld) checkProvided(pod modelKey) {
 	}
 	vm := into(o, &spec.VirtualMachine{})
 	if vm.Spec.VirtualMachineClassName != "" && w.cache.object(modelKey{spec.KindClass, "", theClass}) == nil {
-		w.broken("a machine is not started without its class: %s", k)
+		w.violated("a machine is not started without its class", "%s", k)
 	}
 	if vm.Spec.Provisioning != nil {
 		seed := w.api.top(modelKey{kindSecret, pod.namespace, theSecret})
 		if t, _, _ := unstructured.NestedString(seed, "type"); seed == nil || t == string(corev1.SecretTypeOpaque) {
-			w.broken("a machine is not started without its Secret: %s", k)
+			w.violated("a machine is not started without its Secret", "%s", k)
 		}
 	}
 }
@@ -282,7 +303,7 @@ func (w *clusterWorld) checkPower(k modelKey, vm *spec.VirtualMachine) {
 		return
 	}
 	if p == nil || p.Policy != policy || p.Request != vm.Annotations[names.AnnotationPowerRequest] {
-		w.broken("a run policy is followed: %s is %s, and the status says %+v", k, policy, p)
+		w.violated("a run policy is followed", "%s is %s, and the status says %+v", k, policy, p)
 	}
 	on := p.State == spec.StateRunning
 	manual := policy == spec.RunPolicyManual || policy == spec.RunPolicyAlwaysOnUnlessStoppedManually
@@ -295,11 +316,11 @@ func (w *clusterWorld) checkPower(k modelKey, vm *spec.VirtualMachine) {
 	}
 	switch {
 	case policy == spec.RunPolicyAlwaysOn && !on, policy == spec.RunPolicyAlwaysOff && on:
-		w.broken("a run policy is followed: %s is %s, and the status says %+v", k, policy, p)
+		w.violated("a run policy is followed", "%s is %s, and the status says %+v", k, policy, p)
 	case manual && ended && end.upsets == w.upsets[k] && end.stays == on:
-		w.broken("an end is kept: %s is %s, its last end means that it stays stopped: %v, and the status says %+v", k, policy, end.stays, p)
+		w.violated("an end is kept", "%s is %s, its last end means that it stays stopped: %v, and the status says %+v", k, policy, end.stays, p)
 	case asked && (o.Spec.Type == spec.OperationStop) == on:
-		w.broken("what was asked for last is so: %s on %s, and the status says %+v", o.Spec.Type, k, p)
+		w.violated("what was asked for last is so", "%s on %s, and the status says %+v", o.Spec.Type, k, p)
 	}
 }
 
@@ -307,11 +328,11 @@ func (w *clusterWorld) checkPower(k modelKey, vm *spec.VirtualMachine) {
 func (w *clusterWorld) checkRunning(k modelKey, vm *spec.VirtualMachine) {
 	pod := into(w.api.top(modelKey{kindPod, k.namespace, k.name}), &corev1.Pod{})
 	if got, want := pod.Labels[aLabel], vm.Labels[aLabel]; got != want || pod.Labels[names.LabelInstance] != vm.Name {
-		w.broken("what a machine is labelled with its pod is, too: %s has %v, its pod %v", k, vm.Labels, pod.Labels)
+		w.violated("what a machine is labelled with its pod is, too", "%s has %v, its pod %v", k, vm.Labels, pod.Labels)
 	}
 	// A class changes nothing else than the CPU model, and causes no restart.
 	own := func(c spec.AwaitingChange) bool { return c.Path != "spec.vm.cpuModel" }
 	if vm.Spec.RestartsAutomatically() && slices.ContainsFunc(vm.Status.RestartAwaitingChanges, own) {
-		w.broken("changes that nobody need approve do not wait: %s: %+v", k, vm.Status.RestartAwaitingChanges)
+		w.violated("changes that nobody need approve do not wait", "%s: %+v", k, vm.Status.RestartAwaitingChanges)
 	}
 }

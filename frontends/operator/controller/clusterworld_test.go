@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/vmop/sdk/internal/promises"
 	"github.com/vmop/sdk/vmop/names"
 	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
@@ -33,7 +33,8 @@ import (
 )
 
 // clusterWorld is a model of a cluster with the machines, pools, classes and operations
-// of two namespaces, some of which share a disk, and the operator with its engines, as it
+// of two namespaces, some of which share a disk, the users of the pools, and the operator
+// with its engines, as it
 // is but for its watches: what they show lags behind, each kind's on its own. Everything
 // that happens is drawn. The worlds of the core have one machine, and more that happens
 // to it; this one is about what the operator adds: which version of an object is
@@ -51,6 +52,8 @@ type clusterWorld struct {
 	pools       *engine[poolkind.Snapshot]
 	operations  *engine[operationkind.Snapshot]
 	find        finder
+	// mutant is what is wrong with the operator; nil: nothing is.
+	mutant *clusterMutant
 	// due is when subjects are looked at.
 	due map[subjectKey]time.Time
 	// serving is the namespace of the request that is served, kind: nothing goes wrong.
@@ -59,11 +62,15 @@ type clusterWorld struct {
 
 	guests map[types.UID]*clusterGuest
 	asked  int // operations
+	// members are the machines of each namespace that were made for a pool.
+	members map[string][]string
 	// upsets counts what may decide whether a machine runs; last is the last request that
 	// somebody made of it.
 	upsets map[modelKey]int
 	last   map[modelKey]lastRequest
 	ends   map[modelKey]lastEnd
+	// rounds are those after which the world has to rest, once nothing happens.
+	rounds int
 	log    []string
 }
 
@@ -81,13 +88,13 @@ type clusterGuest struct {
 	of     types.UID // the machine
 	claims []string
 	told   bool
+	// user is at the console, or was there last.
+	user      string
+	connected bool
 }
 
-// brokenPromise and killedOperator end what happens.
-type (
-	brokenPromise  struct{ what string }
-	killedOperator struct{}
-)
+// killedOperator ends what an operator does.
+type killedOperator struct{}
 
 const (
 	sharedDisk    = "shared"
@@ -96,24 +103,26 @@ const (
 	clusterRounds = 2000
 )
 
-func (w *clusterWorld) broken(format string, args ...any) {
-	panic(brokenPromise{fmt.Sprintf(format, args...)})
+// violated ends what happens: one of the [clusterPromises] is broken.
+func (w *clusterWorld) violated(promise, format string, args ...any) {
+	panic(promises.Violation{Promise: promise, Detail: fmt.Sprintf(format, args...)})
 }
 
 func (w *clusterWorld) note(format string, args ...any) {
 	w.log = append(w.log, w.now.Format("15:04:05 ")+fmt.Sprintf(format, args...))
 }
 
-func newClusterWorld(ctx context.Context, choose func(string, int) int) *clusterWorld {
+func newClusterWorld(ctx context.Context, choose func(string, int) int, mutant *clusterMutant) *clusterWorld {
 	w := &clusterWorld{
-		choose: choose, ctx: log.IntoContext(ctx, logr.Discard()), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), guests: map[types.UID]*clusterGuest{},
+		choose: choose, mutant: mutant, rounds: clusterRounds, ctx: log.IntoContext(ctx, logr.Discard()), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), guests: map[types.UID]*clusterGuest{}, members: map[string][]string{},
 		upsets: map[modelKey]int{}, last: map[modelKey]lastRequest{}, ends: map[modelKey]lastEnd{},
 	}
 	w.api = &modelAPI{now: func() time.Time { return w.now }, objects: map[modelKey][]modelVersion{}, owners: map[types.UID]map[string]map[string]bool{}}
+	w.api.taken = w.checkTaken
 	w.api.released = func(k modelKey, uid types.UID) {
 		for _, g := range w.guests {
 			if g.pod == (modelKey{kindPod, k.namespace, k.name}) && g.of == uid {
-				w.broken("a machine is seen until its guest has ended: %s is not", k)
+				w.violated("a machine is seen until its guest has ended", "%s is not", k)
 			}
 		}
 	}
@@ -126,10 +135,12 @@ func newClusterWorld(ctx context.Context, choose func(string, int) int) *cluster
 			w.createMachine(modelKey{spec.KindVirtualMachine, namespace, name})
 		}
 	}
-	p := ownKind("apps", spec.KindVMPool, "desks")
-	p.SetGeneration(1)
-	p.Object["spec"] = map[string]any{"retention": "PT1H"}
-	w.api.put(keyOf(p), p.Object)
+	for _, k := range clusterPools {
+		w.createPool(k)
+		for i := range w.choose("size", 3) {
+			w.createMember(k, i)
+		}
+	}
 	w.start()
 	return w
 }
@@ -164,9 +175,9 @@ func (w *clusterWorld) start() {
 	}
 	x := &executor{client: &modelClient{api: w.api, before: w.fault}, writes: writes, now: now, leads: func() bool { return true }}
 	k := &machines{reader: r, ends: ends, starts: newStarts(w.live, w.cache, now), settings: objects.Settings{Version: "1", RunnerImage: "runner"}}
-	w.machines = &engine[machinekind.Snapshot]{kind: k.kind(), reader: r, events: w, executor: x}
-	w.pools = &engine[poolkind.Snapshot]{kind: (&pools{told: map[types.UID]string{}}).kind(), reader: r, events: w, executor: x}
-	w.operations = &engine[operationkind.Snapshot]{kind: (&operations{ended: operated}).kind(), reader: r, events: w, executor: x}
+	w.machines = &engine[machinekind.Snapshot]{kind: sabotaged(k.kind(), w.mutant.ofMachines()), reader: r, events: w, executor: x}
+	w.pools = &engine[poolkind.Snapshot]{kind: sabotaged((&pools{told: map[types.UID]string{}}).kind(), w.mutant.ofPools()), reader: r, events: w, executor: x}
+	w.operations = &engine[operationkind.Snapshot]{kind: sabotaged((&operations{ended: operated}).kind(), w.mutant.ofOperations()), reader: r, events: w, executor: x}
 	w.find = finder{cache: w.cache, starts: k.starts}
 	w.due = map[subjectKey]time.Time{}
 	for _, kind := range w.kinds() {
@@ -194,7 +205,7 @@ func (w *clusterWorld) want(k subjectKey, after time.Duration) {
 func (w *clusterWorld) fault(verb string, k modelKey) (error, bool) {
 	w.note("the operator wants to %s %s", verb, k)
 	if k.namespace != w.serving {
-		w.broken("a request writes in its namespace: one of %s writes %s", w.serving, k)
+		w.violated("a request writes in its namespace", "one of %s writes %s", w.serving, k)
 	}
 	if verb == "create" && k.kind == kindPod {
 		w.checkProvided(k)
@@ -352,7 +363,7 @@ func (w *clusterWorld) pass(d time.Duration) {
 
 // step is one thing that happens.
 func (w *clusterWorld) step() {
-	switch w.choose("event", 14) {
+	switch w.choose("event", 19) {
 	case 0, 1, 2, 3:
 		if ready := w.ready(); len(ready) > 0 {
 			w.serve(ready[w.choose("subject", len(ready))])
@@ -373,7 +384,7 @@ func (w *clusterWorld) step() {
 		w.controllers()
 	case 11:
 		w.pass([]time.Duration{time.Second, 6 * time.Second, 40 * time.Second, 11 * time.Minute}[w.choose("time", 4)])
-	case 12:
+	case 12, 16, 17:
 		w.person()
 	case 13:
 		switch w.choose("really", 4) {
@@ -381,6 +392,13 @@ func (w *clusterWorld) step() {
 			w.start()
 		case 1:
 			w.stranger()
+		}
+	case 14, 15:
+		w.user()
+	case 18:
+		for range 1 + w.choose("rounds", 4) {
+			w.round()
+			w.pass(time.Second)
 		}
 	}
 }
@@ -438,7 +456,7 @@ func (w *clusterWorld) execute(k modelKey, pod *corev1.Pod) {
 	for _, other := range w.guests {
 		for _, claim := range g.claims {
 			if other.pod.namespace == k.namespace && slices.Contains(other.claims, claim) {
-				w.broken("a disk has one machine: %s is used by %s and %s", claim, other.pod, k)
+				w.violated("a disk has one machine", "%s is used by %s and %s", claim, other.pod, k)
 			}
 		}
 	}
@@ -458,7 +476,11 @@ func (w *clusterWorld) runnerReports(pod *corev1.Pod, g *clusterGuest) {
 	if o == nil || g.told || len(pod.OwnerReferences) == 0 || !is(o, pod.OwnerReferences[0].UID, "") {
 		return
 	}
-	w.api.report(k, names.RunnerStatusManager, map[string]any{"cpus": int64(1), "ram": "1Gi", "runnerVersion": "1", "conditions": w.runnerConditions(spec.ConditionRunning, spec.ReasonVMStarted)})
+	report := map[string]any{"cpus": int64(1), "ram": "1Gi", "runnerVersion": "1", "conditions": w.runnerConditions(k, g)}
+	if g.user != "" {
+		report["consoleUser"] = g.user
+	}
+	w.api.report(k, names.RunnerStatusManager, report)
 	g.told = true
 	w.note("the runner of %s reports", k)
 }
@@ -476,21 +498,28 @@ func (w *clusterWorld) ended(pod *corev1.Pod, cause runnerconfig.Cause, lost boo
 	w.endsByPolicy(k, pod, cause, !lost || reported, lost)
 	if reported {
 		w.api.report(k, names.RunnerStatusManager, map[string]any{
-			"cpus": int64(0), "ram": "0", "conditions": w.runnerConditions("", spec.ReasonVMStopped),
+			"cpus": int64(0), "ram": "0", "conditions": w.runnerConditions(k, nil),
 			"runnerEnd": map[string]any{"cause": string(cause), "message": "it ended"},
 		})
 	}
 }
 
-// runnerConditions are those of a runner, of which one may be true.
-func (w *clusterWorld) runnerConditions(isTrue, reason string) []any {
+// runnerConditions are those that a runner reports of its guest; nil: it has ended.
+func (w *clusterWorld) runnerConditions(k modelKey, g *clusterGuest) []any {
+	had := into(w.api.top(k), &spec.VirtualMachine{}).Status.Conditions
 	var out []any
 	for _, t := range spec.ConditionTypes() {
-		status := "False"
-		if t == isTrue {
-			status = "True"
+		status, reason, since := "False", spec.ReasonVMStopped, w.now
+		if g != nil {
+			reason = spec.ReasonVMStarted
+			if t == spec.ConditionRunning || t == spec.ConditionConsoleConnected && g.connected {
+				status = "True"
+			}
 		}
-		out = append(out, map[string]any{"type": t, "status": status, "reason": reason, "message": "it said so", "lastTransitionTime": w.now.UTC().Format(time.RFC3339)})
+		if c := spec.FindCondition(had, t); c != nil && string(c.Status) == status {
+			since = c.LastTransitionTime.Time
+		}
+		out = append(out, map[string]any{"type": t, "status": status, "reason": reason, "message": "it said so", "lastTransitionTime": since.UTC().Format(time.RFC3339)})
 	}
 	return out
 }
@@ -515,6 +544,20 @@ func (w *clusterWorld) controllers() {
 	}
 }
 
+// round is a moment in which everybody does what is to be done.
+func (w *clusterWorld) round() {
+	w.showsAll()
+	for _, k := range w.ready() {
+		w.serve(k)
+	}
+	w.controllers()
+	for _, k := range w.api.keys(kindPod) {
+		if w.api.top(k) != nil {
+			w.tend(k, 0)
+		}
+	}
+}
+
 // settle lets the world be kind until nothing is written any more, and checks that then
 // all is as wanted.
 func (w *clusterWorld) settle() {
@@ -524,20 +567,13 @@ func (w *clusterWorld) settle() {
 	}
 	w.provide()
 	quiet := w.now
-	for range clusterRounds {
+	for range w.rounds {
 		serial := w.api.serial
-		w.showsAll()
-		for _, k := range w.ready() {
-			w.serve(k)
-		}
-		w.controllers()
-		for _, k := range w.api.keys(kindPod) {
-			if w.api.top(k) != nil {
-				w.tend(k, 0)
-			}
-		}
+		w.round()
 		if w.api.serial != serial {
 			quiet = w.now
+			w.pass(100 * time.Millisecond) // watches show it soon
+			continue
 		}
 		if w.now.Sub(quiet) > settledAfter {
 			w.checkSettled()
@@ -551,12 +587,11 @@ func (w *clusterWorld) settle() {
 		}
 		w.pass(max(next.Sub(w.now), 100*time.Millisecond))
 	}
-	w.broken("the world comes to rest")
+	w.violated("the world comes to rest", "something is written after %d rounds", w.rounds)
 }
 
 // checkSettled is what must hold when nothing happens any more.
 func (w *clusterWorld) checkSettled() {
-	members := 0
 	for _, namespace := range []string{"apps", "lab"} {
 		var sharing, having []string
 		for _, k := range w.api.keys(spec.KindVirtualMachine) {
@@ -565,10 +600,7 @@ func (w *clusterWorld) checkSettled() {
 			}
 			vm := into(w.api.top(k), &spec.VirtualMachine{})
 			if vm.DeletionTimestamp != nil {
-				w.broken("a machine that is deleted goes: %s is there", k)
-			}
-			if len(vm.Spec.Pools) > 0 {
-				members++
+				w.violated("a machine that is deleted goes", "%s is there", k)
 			}
 			runs := false
 			for _, g := range w.guests {
@@ -587,48 +619,37 @@ func (w *clusterWorld) checkSettled() {
 					having = append(having, k.name)
 				}
 			case wanted != runs:
-				w.broken("what is wanted is reached: %s runs: %v", k, runs)
+				w.violated("what is wanted is reached", "%s runs: %v", k, runs)
 			}
 			if running := spec.ConditionIsTrue(vm.Status.Conditions, spec.ConditionRunning); running != runs {
-				w.broken("the status is true: %s runs: %v, and says %v", k, runs, vm.Status.Conditions)
+				w.violated("the status is true", "%s runs: %v, and says %v", k, runs, vm.Status.Conditions)
 			}
 			if vm.Status.ObservedGeneration != vm.Generation {
-				w.broken("the status names the generation it is about: %s: %d, not %d", k, vm.Status.ObservedGeneration, vm.Generation)
+				w.violated("the status names the generation it is about", "%s: %d, not %d", k, vm.Status.ObservedGeneration, vm.Generation)
 			}
 		}
 		if len(sharing) > 0 && len(having) != 1 {
-			w.broken("of those that share a disk one runs: of %q in %s %q do", sharing, namespace, having)
+			w.violated("of those that share a disk one runs", "of %q in %s %q do", sharing, namespace, having)
 		}
 	}
 	for _, k := range w.api.keys(spec.KindOperation) {
 		o := into(w.api.top(k), &spec.VirtualMachineOperation{})
 		if p := o.Status.Phase; !p.Finished() {
-			w.broken("an operation ends: %s is %q", k, p)
+			w.violated("an operation ends", "%s is %q", k, p)
 		}
 	}
-	p := into(w.api.top(modelKey{spec.KindVMPool, "apps", "desks"}), &spec.VmPool{})
-	if p.Status.Machines == nil && members > 0 || p.Status.Machines != nil && int(*p.Status.Machines) != members {
-		data, _ := json.Marshal(p.Status)
-		w.broken("a pool knows its machines: there are %d, and it says %s", members, data)
-	}
+	w.checkPools()
 }
 
-// life runs a world for a number of steps and until it settles.
-func (w *clusterWorld) life(steps int) (err error) {
-	defer func() {
-		switch v := recover().(type) {
-		case nil:
-		case brokenPromise:
-			err = errors.New(v.what)
-		default:
-			panic(v)
+// life runs a world for a number of steps and until it settles. It returns the promise
+// that was broken; nil if none was.
+func (w *clusterWorld) life(steps int) *promises.Violation {
+	return promises.Broken(func() {
+		for range steps {
+			w.step()
 		}
-	}()
-	for range steps {
-		w.step()
-	}
-	w.settle()
-	return nil
+		w.settle()
+	})
 }
 
 // Whatever happens to machines, classes and pools of several namespaces, however late the
@@ -642,9 +663,9 @@ func TestPromisesOfAnOperator(t *testing.T) {
 				return 0
 			}
 			return rapid.IntRange(0, n-1).Draw(r, what)
-		})
-		if err := w.life(rapid.IntRange(20, 150).Draw(r, "steps")); err != nil {
-			r.Fatalf("%v\n%s", err, strings.Join(w.log, "\n"))
+		}, nil)
+		if broken := w.life(rapid.IntRange(20, 150).Draw(r, "steps")); broken != nil {
+			r.Fatalf("%v\n%s", broken, strings.Join(w.log, "\n"))
 		}
 	})
 }
