@@ -415,12 +415,7 @@ func clusterPromises() []clusterPromise {
 const clusterLives = 100
 
 // Each mutant is noticed by the promise that it breaks, and what is told says so.
-// It is in the rounds of the promises, which CI and make test-promises have without the
-// race detector: there are no goroutines here, and it would take minutes.
 func TestPromisesOfAnOperatorAreNoticed(t *testing.T) {
-	if underRace {
-		t.Skip("make test-promises runs it")
-	}
 	t.Parallel()
 	for _, p := range clusterPromises() {
 		t.Run(p.name, func(t *testing.T) {

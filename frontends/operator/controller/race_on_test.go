@@ -1,6 +1,0 @@
-//go:build race
-
-package controller
-
-// underRace: the race detector makes everything slower.
-const underRace = true
