@@ -287,6 +287,37 @@ func (w *world) person() {
 	}
 	what := deeds[w.choose("person", n)]
 	w.note("a person %s", what)
+	if w.edit(vm, what) {
+		vm.Generation++
+		w.put(theVM, vm)
+		return
+	}
+	switch what {
+	case asksForPower:
+		w.ask(vm)
+	case changesContent:
+		w.newContent(vm)
+	case togglesSecret:
+		w.toggleSecret(vm)
+	case deletesPod:
+		w.deleteAnyPod(vm)
+	case editsConfiguration:
+		w.drift()
+	case togglesLoadBalancer:
+		w.settings.LoadBalancer = map[bool]*objects.LoadBalancer{true: {}}[w.settings.LoadBalancer == nil]
+	case deletesMachine:
+		w.deleteMachine(vm)
+	case intrudes:
+		w.intruder()
+	case forcesStop:
+		w.forceStop(vm)
+	case emptiesService:
+		w.emptyService()
+	}
+}
+
+// edit changes the manifest, if the deed is one that does.
+func (w *world) edit(vm *spec.VirtualMachine, what string) bool {
 	switch what {
 	case startsOrStops:
 		w.decisions++
@@ -295,9 +326,6 @@ func (w *world) person() {
 		} else {
 			vm.Spec.VM.State = spec.StateRunning
 		}
-	case asksForPower:
-		w.ask(vm)
-		return
 	case setsPolicy:
 		vm.Spec.RunPolicy = append(runPolicies, "")[w.choose("policy", len(runPolicies)+1)]
 		w.decisions++
@@ -306,18 +334,6 @@ func (w *world) person() {
 		if vm.Spec.Disruptions = nil; w.choose("approves", 2) == 1 {
 			vm.Spec.Disruptions = &spec.Disruptions{RestartApprovalMode: spec.RestartAutomatic}
 		}
-	case changesContent:
-		w.newContent(vm)
-		return
-	case togglesSecret:
-		const key = "provisioning/web-init"
-		if get[*corev1.Secret](w, key) != nil {
-			w.put(key, nil)
-			w.note("the Secret is deleted")
-		} else {
-			w.provide(vm)
-		}
-		return
 	case setsCPUs:
 		vm.Spec.VM.MaximumCPUs = new(int32(1 + w.choose("cpus", 8)))
 	case togglesShutdownStops:
@@ -332,59 +348,70 @@ func (w *world) person() {
 		} else {
 			t.Spec.Resources.Requests[corev1.ResourceStorage] = quantity("1Gi")
 		}
-	case deletesPod:
-		keys := append(w.keys("pod/"), thePod)
-		if pod := get[*corev1.Pod](w, keys[w.choose("pod", len(keys))]); pod != nil {
-			delete(w.lastEnds, pod.UID)
-			w.removesByPolicy(vm, pod)
-			w.deletePod(pod, 30)
-		}
-		return
-	case editsConfiguration:
-		w.drift()
-		return
-	case togglesLoadBalancer:
-		w.settings.LoadBalancer = map[bool]*objects.LoadBalancer{true: {}}[w.settings.LoadBalancer == nil]
-		return
-	case deletesMachine:
-		if w.choose("really", 2) > 0 {
-			return
-		}
-		if len(vm.Finalizers) == 0 || w.choose("removes finalizers by hand", 2) == 1 {
-			w.deleteVM()
-			if w.choose("creates it again at once", 2) == 1 {
-				w.createVM()
-				w.decisions++
-			}
-			return
-		}
-		if vm.DeletionTimestamp != nil {
-			return
-		}
-		at := metav1.NewTime(w.now)
-		vm.DeletionTimestamp = &at
-	case intrudes:
-		w.intruder()
-		return
-	case forcesStop:
-		w.serial++
-		if vm.Annotations == nil {
-			vm.Annotations = map[string]string{}
-		}
-		vm.Annotations[names.AnnotationForceStop] = fmt.Sprint("force ", w.serial)
-		w.put(theVM, vm)
-		return
-	case emptiesService:
-		if svc := get[*corev1.Service](w, theLB); svc != nil {
-			svc.Spec.Ports = nil
-			w.put(theLB, svc)
-		}
-		return
 	case setsTimeout:
 		vm.Spec.VM.PowerdownTimeout = new(int32(10 * w.choose("timeout", 5)))
+	default:
+		return false
 	}
+	return true
+}
+
+func (w *world) toggleSecret(vm *spec.VirtualMachine) {
+	const key = "provisioning/web-init"
+	if get[*corev1.Secret](w, key) != nil {
+		w.put(key, nil)
+		w.note("the Secret is deleted")
+	} else {
+		w.provide(vm)
+	}
+}
+
+func (w *world) deleteAnyPod(vm *spec.VirtualMachine) {
+	keys := append(w.keys("pod/"), thePod)
+	if pod := get[*corev1.Pod](w, keys[w.choose("pod", len(keys))]); pod != nil {
+		delete(w.lastEnds, pod.UID)
+		w.removesByPolicy(vm, pod)
+		w.deletePod(pod, 30)
+	}
+}
+
+// deleteMachine is somebody who deletes the machine, perhaps without its finalizers, and
+// perhaps to make it anew.
+func (w *world) deleteMachine(vm *spec.VirtualMachine) {
+	if w.choose("really", 2) > 0 {
+		return
+	}
+	if len(vm.Finalizers) == 0 || w.choose("removes finalizers by hand", 2) == 1 {
+		w.deleteVM()
+		if w.choose("creates it again at once", 2) == 1 {
+			w.createVM()
+			w.decisions++
+		}
+		return
+	}
+	if vm.DeletionTimestamp != nil {
+		return
+	}
+	at := metav1.NewTime(w.now)
+	vm.DeletionTimestamp = &at
 	vm.Generation++
 	w.put(theVM, vm)
+}
+
+func (w *world) forceStop(vm *spec.VirtualMachine) {
+	w.serial++
+	if vm.Annotations == nil {
+		vm.Annotations = map[string]string{}
+	}
+	vm.Annotations[names.AnnotationForceStop] = fmt.Sprint("force ", w.serial)
+	w.put(theVM, vm)
+}
+
+func (w *world) emptyService() {
+	if svc := get[*corev1.Service](w, theLB); svc != nil {
+		svc.Spec.Ports = nil
+		w.put(theLB, svc)
+	}
 }
 
 // askForReset is somebody who asks for a reset of the guest.
