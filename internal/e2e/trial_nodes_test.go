@@ -115,6 +115,10 @@ func nodeSilent(t *testing.T) {
 	}
 	stop()
 	start()
+	eventually(t, "the kubelet knows of the pod", func() error {
+		_, err := theNode.Kubectl(withPatience(t), "exec", "-n", namespace, "tiny", "--", "vmop-runner", "-version")
+		return err
+	})
 	marked(t, ready(t), "cut off!!!")
 	if podUID(t) != before || theQEMU(t) != qemu {
 		t.Errorf("beside another kubelet the machine has pod %s and QEMU %s, had %s and %s", podUID(t), theQEMU(t), before, qemu)
