@@ -11,57 +11,10 @@ import (
 )
 
 func (e *Engine) supervise(m *machine) (Outcome, error) {
-	var watching sync.WaitGroup
-	watching.Add(2)
-	go func() {
-		defer watching.Done()
-		e.watchAll(m)
-	}()
 	running, terminate := context.WithCancel(context.Background())
 	defer terminate()
-	if m.guest != nil {
-		watching.Add(1)
-		go func() {
-			defer watching.Done()
-			m.guest.follow(running)
-		}()
-	}
-	if m.login != nil {
-		watching.Add(1)
-		go func() {
-			defer watching.Done()
-			m.login.follow(context.Background(), m.client) // which ends with QEMU
-		}()
-	}
-	go func() {
-		defer watching.Done()
-		m.follower.follow(running)
-	}()
-	watching.Go(func() { e.boundEnd(m) })
-	helperEnded := make(chan *child, len(m.helpers))
-	for _, h := range m.helpers {
-		watching.Add(1)
-		go func() {
-			defer watching.Done()
-			<-h.done
-			helperEnded <- h
-		}()
-	}
-	for _, s := range m.servers {
-		watching.Go(func() { e.servesShare(m, s) })
-	}
-	var failed *child
-	select {
-	case <-m.qemu.done:
-	case <-e.stops[stopAsk].Done():
-	case failed = <-helperEnded:
-		// It may have ended because QEMU did.
-		grace, cancel := context.WithTimeout(context.Background(), helperGrace)
-		if m.qemu.wait(grace) == nil {
-			failed = nil
-		}
-		cancel()
-	}
+	var watching sync.WaitGroup
+	failed := e.awaitEnd(m, e.startWatchers(running, m, &watching))
 	terminate()
 	var forced bool
 	var stuck error
@@ -89,6 +42,48 @@ func (e *Engine) supervise(m *machine) (Outcome, error) {
 	}
 	watching.Wait()
 	return e.judge(m, forced, failed)
+}
+
+// startWatchers begins all that goes on beside QEMU until it has ended, or until the machine is
+// terminated where a running one is needed. Helpers that have ended come out of the channel.
+func (e *Engine) startWatchers(running context.Context, m *machine, watching *sync.WaitGroup) <-chan *child {
+	watching.Go(func() { e.watchAll(m) })
+	if m.guest != nil {
+		watching.Go(func() { m.guest.follow(running) })
+	}
+	if m.login != nil {
+		watching.Go(func() { m.login.follow(context.Background(), m.client) }) // which ends with QEMU
+	}
+	watching.Go(func() { m.follower.follow(running) })
+	watching.Go(func() { e.boundEnd(m) })
+	helperEnded := make(chan *child, len(m.helpers))
+	for _, h := range m.helpers {
+		watching.Go(func() {
+			<-h.done
+			helperEnded <- h
+		})
+	}
+	for _, s := range m.servers {
+		watching.Go(func() { e.servesShare(m, s) })
+	}
+	return helperEnded
+}
+
+// awaitEnd waits until QEMU has ended, or the machine is to: somebody asks for it, or a
+// helper has ended, which is returned.
+func (e *Engine) awaitEnd(m *machine, helperEnded <-chan *child) (failed *child) {
+	select {
+	case <-m.qemu.done:
+	case <-e.stops[stopAsk].Done():
+	case failed = <-helperEnded:
+		// It may have ended because QEMU did.
+		grace, cancel := context.WithTimeout(context.Background(), helperGrace)
+		defer cancel()
+		if m.qemu.wait(grace) == nil {
+			return nil
+		}
+	}
+	return failed
 }
 
 func (e *Engine) judge(m *machine, forced bool, failed *child) (Outcome, error) {
