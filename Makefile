@@ -141,7 +141,7 @@ test-promises: ## run the promises of the decisions in CHECKS drawn worlds each 
 test-e2e: ## build the images, run machines in the pods of a real node and under systemd (needs root)
 	@scripts/deps e2e
 	@$(MAKE) --no-print-directory kubeall csi
-	$(GO) test -tags e2e -p 1 -count=1 -timeout 60m ./internal/systemdhost ./internal/node ./internal/e2e
+	$(GO) test -tags e2e -p 1 -count=1 -timeout 75m ./internal/systemdhost ./internal/node ./internal/e2e
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME (default 1m)
