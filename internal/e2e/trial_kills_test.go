@@ -160,7 +160,7 @@ func guestPanics(t *testing.T) {
 func guestPanicsCounted(t *testing.T) (n int) {
 	t.Helper()
 	address := kubectl(t, "get", "pods", "-n", "vmop-system", "--field-selector=status.phase=Running", "-l", "app.kubernetes.io/name=vmop-operator", "-o", "jsonpath={.items[0].status.podIP}")
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+net.JoinHostPort(address, "8080")+"/metrics", nil)
+	request, err := http.NewRequestWithContext(withPatience(t), http.MethodGet, "http://"+net.JoinHostPort(address, "8080")+"/metrics", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

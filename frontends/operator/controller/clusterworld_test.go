@@ -34,9 +34,8 @@ import (
 
 // clusterWorld is a model of a cluster with the machines, pools, classes and operations
 // of two namespaces, some of which share a disk, the users of the pools, and the operator
-// with its engines, as it
-// is but for its watches: what they show lags behind, each kind's on its own. Everything
-// that happens is drawn. The worlds of the core have one machine, and more that happens
+// with its engines, as it is but for its watches: what they show lags behind, each kind's
+// on its own. Everything that happens is drawn. The worlds of the core have one machine, and more that happens
 // to it; this one is about what the operator adds: which version of an object is
 // believed, what is a refusal, what makes a wait, and whose turn it is. And it has all
 // of what happens at once that those have one by one: run policies, operations, labels,
