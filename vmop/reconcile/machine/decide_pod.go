@@ -157,6 +157,7 @@ func (d *decision) foreign() {
 // guest notices.
 func (d *decision) pending() {
 	pod := d.pod.pod
+	d.noteLost()
 	if !d.wanted() {
 		d.deletePod()
 		d.running.setFalse(spec.ReasonPodTerminating, podGoes, pod.Name)
@@ -215,6 +216,7 @@ func (d *decision) mountsTooMuch() bool {
 // runs is for a pod whose runner was started.
 func (d *decision) runs() {
 	pod := d.pod.pod
+	d.noteLost()
 	switch {
 	case !d.wanted():
 		d.deletePod()

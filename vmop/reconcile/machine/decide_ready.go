@@ -110,7 +110,7 @@ func (d *decision) inRunnersPlace(now metav1.Time) []spec.Condition {
 // not be overwritten. A report in the runner's own name, which goes before this one,
 // has them all.
 func (d *decision) inRunnersName(conditions []spec.Condition) (types []string, version string) {
-	if slices.ContainsFunc(d.plan.Statuses, func(s reconcile.StatusApply) bool { return s.Manager == names.RunnerStatusManager }) {
+	if d.reportsAsRunner() {
 		return nil, ""
 	}
 	for _, t := range append(spec.ConditionTypes(), spec.ConditionGuestExecuting) {
@@ -124,4 +124,10 @@ func (d *decision) inRunnersName(conditions []spec.Condition) (types []string, v
 		}
 	}
 	return types, version
+}
+
+// reportsAsRunner reports whether the plan has a report in the runner's name. It is bound to
+// the version of the machine that was observed, and changes it.
+func (d *decision) reportsAsRunner() bool {
+	return slices.ContainsFunc(d.plan.Statuses, func(s reconcile.StatusApply) bool { return s.Manager == names.RunnerStatusManager })
 }

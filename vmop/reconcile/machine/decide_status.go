@@ -291,6 +291,11 @@ func (d *decision) reportOperator(conditions []spec.Condition) {
 		return
 	}
 	mine, version := d.inRunnersName(next.Conditions)
+	if d.vm.Spec.RunPolicy != "" && !d.reportsAsRunner() {
+		// What has come of the run policy is not written over what came of it since: of a
+		// pod that is gone nothing else tells, nor of a request that was answered.
+		version = d.s.VM.ResourceVersion
+	}
 	part := operatorStatus{
 		Phase: next.Phase, Created: next.Created, Ready: next.Ready,
 		NodeName: overwriting(d.shown.NodeName, next.NodeName), IPAddress: overwriting(d.shown.IPAddress, next.IPAddress),

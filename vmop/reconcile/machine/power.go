@@ -250,7 +250,17 @@ func (d *decision) lostEnd() bool {
 	case runnerconfig.CauseRequested, runnerconfig.CauseForced:
 		return false // another client has deleted the pod
 	}
-	return d.pod.state == podAbsent || d.pod.state == podForeign || d.pod.state == podOrphaned || d.pod.state == podTerminating && d.pod.pod.UID == uid
+	switch d.pod.state {
+	case podAbsent, podForeign, podOrphaned:
+		return true
+	case podTerminating:
+		return d.pod.pod.UID == uid
+	case podPending, podRunning:
+		// Whoever made this pod did not know of the end, and its runner, which takes back
+		// what the one before has reported, has not reported yet.
+		return d.pod.pod.UID != uid
+	}
+	return false
 }
 
 // executedIn is the pod in which the guest was seen to execute last, if the status
