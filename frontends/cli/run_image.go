@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -78,9 +79,17 @@ func (p *program) makeOfImage(c *cli.Context) (out made, err error) {
 	if err != nil {
 		return out, err
 	}
-	desired, ssh, err := p.imageMachine(c, h)
+	desired, ssh, err := p.imageMachine(c)
 	if err != nil {
 		return out, err
+	}
+	chosen := !slices.ContainsFunc(desired.Forwards, leadsToSSH)
+	if chosen {
+		port, err := h.FreeSSHPort()
+		if err != nil {
+			return out, err
+		}
+		desired.Forwards = append([]spec.HostForward{{HostAddress: "127.0.0.1", HostPort: port, GuestPort: 22, Protocol: spec.ForwardTCP}}, desired.Forwards...)
 	}
 	vm, err := desired.Machine()
 	if err != nil {
@@ -96,15 +105,10 @@ func (p *program) makeOfImage(c *cli.Context) (out made, err error) {
 			return out, err
 		}
 	}
-	text, err := spec.Marshal(vm)
+	text, err := out.load(vm)
 	if err != nil {
 		return out, err
 	}
-	objects, err := spec.Load("the manifest", text, spec.Options{Default: true, Validate: true})
-	if err != nil {
-		return out, err
-	}
-	out.Object = objects[0]
 	if printed {
 		out.printed = true
 		_, err := p.stdout.Write(text)
@@ -115,6 +119,9 @@ func (p *program) makeOfImage(c *cli.Context) (out made, err error) {
 		out.machine, err = p.createInPlace(h, &out.Object, given, image)
 	} else {
 		err = p.fetching(c, image.Source, func(ctx context.Context, options host.ImageOptions) (err error) {
+			if chosen {
+				options.Fetched = func() (*spec.Object, error) { return out.withPort(h, desired) }
+			}
 			out.machine, err = h.CreateFromImage(ctx, &out.Object, given, image, options)
 			return err
 		})
@@ -126,6 +133,35 @@ func (p *program) makeOfImage(c *cli.Context) (out made, err error) {
 		return out, p.told(&out.Object, err)
 	}
 	return out, out.machine.SetSSH(ssh)
+}
+
+// load makes the machine the one of a manifest, which it returns.
+func (m *made) load(vm *spec.VirtualMachine) ([]byte, error) {
+	text, err := spec.Marshal(vm)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := spec.Load("the manifest", text, spec.Options{Default: true, Validate: true})
+	if err != nil {
+		return nil, err
+	}
+	m.Object = objects[0]
+	return text, nil
+}
+
+// withPort is the machine with a port of this host for SSH, its first one, that is free
+// now: the one before may be taken since.
+func (m *made) withPort(h *host.Host, desired host.ImageMachine) (*spec.Object, error) {
+	var err error
+	if desired.Forwards[0].HostPort, err = h.FreeSSHPort(); err != nil {
+		return nil, err
+	}
+	vm, err := desired.Machine()
+	if err != nil {
+		return nil, err
+	}
+	_, err = m.load(vm)
+	return &m.Object, err
 }
 
 // complete has a manifest say what is otherwise given with it, so that it makes the same
@@ -168,7 +204,7 @@ func (p *program) createInPlace(h *host.Host, o *spec.Object, given host.Given, 
 }
 
 // imageMachine is what the imageFlags say.
-func (p *program) imageMachine(c *cli.Context, h *host.Host) (host.ImageMachine, host.SSH, error) {
+func (p *program) imageMachine(c *cli.Context) (host.ImageMachine, host.SSH, error) {
 	w := host.ImageMachine{Namespace: c.String("namespace"), Name: c.String("name"), CPUs: int32(c.Int("cpus")), User: c.String("user")}
 	ssh := host.SSH{}
 	if w.Name == "" {
@@ -217,21 +253,17 @@ func (p *program) imageMachine(c *cli.Context, h *host.Host) (host.ImageMachine,
 	if len(w.SSHKeys) == 0 {
 		return w, ssh, errors.New("there is no SSH key in ~/.ssh/*.pub, and nobody could log in: make one with ssh-keygen, or name one with --ssh-key FILE")
 	}
-	hasSSH := false
 	for _, text := range c.StringSlice("port") {
 		f, err := host.ParseForward(text)
 		if err != nil {
 			return w, ssh, usagef(c, "--port %v", err)
 		}
-		hasSSH = hasSSH || f.GuestPort == 22 && f.Protocol == spec.ForwardTCP
 		w.Forwards = append(w.Forwards, f)
 	}
-	if !hasSSH {
-		port, err := h.FreeSSHPort()
-		if err != nil {
-			return w, ssh, err
-		}
-		w.Forwards = append([]spec.HostForward{{HostAddress: "127.0.0.1", HostPort: port, GuestPort: 22, Protocol: spec.ForwardTCP}}, w.Forwards...)
-	}
 	return w, ssh, nil
+}
+
+// leadsToSSH reports whether a port of this host leads to the guest's SSH server.
+func leadsToSSH(f spec.HostForward) bool {
+	return f.GuestPort == 22 && f.Protocol == spec.ForwardTCP
 }

@@ -75,5 +75,10 @@ func fillFromImage(ctx context.Context, dir string, o *spec.Object, g Given, ima
 	if err := prepareImage(ctx, disk, image.Size); err != nil {
 		return err
 	}
+	if options.Fetched != nil {
+		if o, err = options.Fetched(); err != nil {
+			return err
+		}
+	}
 	return errors.Join(Directories{Data: dir}.keep(o, g), atomicfile.SyncDir(dir))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/vmop/sdk/vmop/imagesource"
+	"github.com/vmop/sdk/vmop/spec"
 )
 
 // Image is what the disk of a new machine is a copy of.
@@ -61,4 +62,8 @@ type ImageOptions struct {
 	// Refresh asks the source though there is an image of it, and has it send only
 	// another one; one with a checksum that is here is not fetched again.
 	Refresh bool
+	// Fetched is called by [Host.CreateFromImage] when the image is there, and returns the
+	// machine as it is to be kept, under the same name: what was free when the fetching
+	// began, such as a port of this host, may be taken. Nil keeps what was given.
+	Fetched func() (*spec.Object, error)
 }

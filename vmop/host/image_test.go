@@ -149,6 +149,32 @@ func TestQCOW2IsEnlarged(t *testing.T) {
 	}
 }
 
+func TestTheMachineIsKeptWhenItsImageIsThere(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "debian.raw")
+	if err := os.WriteFile(file, []byte("\x00boot sector"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := imageHost(t)
+	image := Image{Source: file, Size: 8 << 20}
+	given := errors.New("there is none")
+	if _, err := h.CreateFromImage(t.Context(), desiredObject(t, "8Mi"), Given{}, image, ImageOptions{Fetched: func() (*spec.Object, error) { return nil, given }}); !errors.Is(err, given) {
+		t.Error(err)
+	}
+	m, err := h.CreateFromImage(t.Context(), desiredObject(t, "8Mi"), Given{}, image, ImageOptions{Fetched: func() (*spec.Object, error) {
+		return desiredObject(t, "16Mi"), nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := m.Object()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := desiredObject(t, "16Mi"); !bytes.Equal(o.Raw, want.Raw) {
+		t.Errorf("kept is\n%s", o.Raw)
+	}
+}
+
 func TestInterruptedDownload(t *testing.T) {
 	began := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
