@@ -56,22 +56,24 @@ func (w *Writer) Key(name string) {
 // String writes a string.
 func (w *Writer) String(s string) {
 	w.comma()
-	start := len(w.out)
 	w.out = append(w.out, '"')
-	for i := range len(s) {
+	plain := 0 // up to where nothing is to be escaped
+	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
-		case c == '"', c == '\\':
+		case c == '"', c == '\\', c == '\n':
+			w.out = append(w.out, s[plain:i]...)
+			plain = i + 1
+			if c == '\n' {
+				c = 'n'
+			}
 			w.out = append(w.out, '\\', c)
-		case c == '\n':
-			w.out = append(w.out, '\\', 'n')
 		case c < ' ', c > '~', c == '<', c == '>', c == '&':
-			quoted, _ := json.Marshal(s) // a string always encodes
-			w.out = append(w.out[:start], quoted...)
+			quoted, _ := json.Marshal(s[plain:]) // a string always encodes
+			w.out = append(w.out, quoted[1:]...)
 			return
-		default:
-			w.out = append(w.out, c)
 		}
 	}
+	w.out = append(w.out, s[plain:]...)
 	w.out = append(w.out, '"')
 }
 

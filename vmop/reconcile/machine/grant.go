@@ -1,8 +1,6 @@
 package machine
 
 import (
-	"encoding/json"
-
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	corev1 "k8s.io/api/core/v1"
@@ -16,8 +14,7 @@ func (d *decision) granted() (a objects.Amounts, known bool) {
 	}
 	if d.noted == nil {
 		d.noted = &notedGrant{}
-		g := &d.noted.amounts
-		d.noted.known = json.Unmarshal([]byte(cm.Annotations[names.AnnotationGranted]), g) == nil && g.CPUs > 0 && g.RAM > 0
+		d.noted.amounts, d.noted.known = objects.ParseAmounts(cm.Annotations[names.AnnotationGranted])
 	}
 	return d.noted.amounts, d.noted.known
 }

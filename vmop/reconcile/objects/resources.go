@@ -68,21 +68,6 @@ func NewRequests(vm *spec.VirtualMachine, s *Settings, in *PodInput) Requests {
 	}
 }
 
-// RecordedRequests are those that a pod was made with. There are none if its
-// manifest says what it asks for, or if it was made by VM-Operator or by a version
-// of vmop that did not record them.
-func RecordedRequests(pod *corev1.Pod) (Requests, bool) {
-	text, ok := pod.Annotations[names.AnnotationRequests]
-	if !ok {
-		return Requests{}, false
-	}
-	var r Requests
-	if json.Unmarshal([]byte(text), &r) != nil || !(r.CPUOvercommit > 0) || !(r.RAMOvercommit > 0) || r.Overhead < 0 || r.CoreFraction < 0 || r.CoreFraction > 100 {
-		return Requests{}, false
-	}
-	return r, true
-}
-
 // For is what the pod asks for so that its guest may use some amounts.
 func (r Requests) For(a Amounts) corev1.ResourceList {
 	return corev1.ResourceList{
