@@ -18,9 +18,8 @@ import (
 // helperDeadline bounds the helper's work, which takes milliseconds.
 const helperDeadline = 10 * time.Second
 
-// Helper has QEMU's bridge helper make an interface on a bridge. It has one pair
-// of queues. The helper decides by its own configuration (bridge.conf) whether
-// this user may use the bridge.
+// Helper has QEMU's bridge helper create an interface on a bridge, with one pair of queues. The
+// helper's own configuration (bridge.conf) decides whether this user may use the bridge.
 func Helper(ctx context.Context, path, bridge string) (*Device, error) {
 	ctx, cancel := context.WithTimeout(ctx, helperDeadline)
 	defer cancel()
@@ -50,7 +49,6 @@ func Helper(ctx context.Context, path, bridge string) (*Device, error) {
 	return d, nil
 }
 
-// identify asks what interface a descriptor is of.
 func (d *Device) identify() (err error) {
 	var r *unix.Ifreq
 	if r, err = unix.NewIfreq(""); err == nil {
@@ -64,7 +62,7 @@ func (d *Device) identify() (err error) {
 	return err
 }
 
-// pair makes two connected sockets, the second one for a child.
+// pair returns two connected sockets, the second one for a child.
 func pair() (*net.UnixConn, *os.File, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -80,7 +78,7 @@ func pair() (*net.UnixConn, *os.File, error) {
 	return c.(*net.UnixConn), theirs, nil
 }
 
-// receive takes the one descriptor that a helper which has ended has sent.
+// receive returns the one descriptor that a helper which has ended has sent.
 func receive(c *net.UnixConn) (*os.File, error) {
 	data, control := make([]byte, 1), make([]byte, unix.CmsgSpace(4))
 	if err := c.SetReadDeadline(time.Now().Add(time.Second)); err != nil {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// control does something with a socket for questions about interfaces.
+// control calls do with a socket for ioctls on interfaces.
 func control(do func(fd int) error) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -17,7 +17,6 @@ func control(do func(fd int) error) error {
 	return errors.Join(do(fd), unix.Close(fd))
 }
 
-// ask puts one question about an interface.
 func ask(fd int, what uint, name string) (*unix.Ifreq, error) {
 	r, err := unix.NewIfreq(name)
 	if err == nil {
@@ -74,8 +73,8 @@ func mtu(name string) (n int, err error) {
 	return n, err
 }
 
-// connect makes an interface a port of a bridge, with the bridge's MTU, and sets
-// it up. It returns the MTU.
+// connect makes an interface a port of a bridge, with the bridge's MTU, which it returns, and sets
+// it up.
 func connect(name, bridge string) (size int, err error) {
 	err = control(func(fd int) error {
 		if err := raiseAddress(fd, name); err != nil {
@@ -120,8 +119,7 @@ func connect(name, bridge string) (size int, err error) {
 	return size, err
 }
 
-// addressRequest is a struct ifreq with a hardware address, which package unix
-// does not offer.
+// addressRequest is a struct ifreq with a hardware address, which package unix lacks.
 type addressRequest struct {
 	name   [unix.IFNAMSIZ]byte
 	family uint16
@@ -129,9 +127,8 @@ type addressRequest struct {
 	_      [8]byte
 }
 
-// raiseAddress gives the host's side of an interface a high address: a bridge
-// takes the lowest one of its ports for its own, and the hosts behind it would
-// have to learn it anew with each machine that starts.
+// raiseAddress gives the host's side of an interface a high address: a bridge takes the lowest one
+// of its ports, and would change its own with each machine that starts.
 func raiseAddress(fd int, name string) error {
 	var r addressRequest
 	if len(name) >= len(r.name) {

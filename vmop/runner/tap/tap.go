@@ -8,31 +8,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DefaultBridge is the bridge of who names none, as qemu-bridge-helper has it.
+// DefaultBridge is the bridge if none is named, as in qemu-bridge-helper.
 const DefaultBridge = "br0"
 
-// maxQueues is the most queues that an interface can have (Linux,
-// MAX_TAP_QUEUES).
+// maxQueues is Linux's MAX_TAP_QUEUES.
 const maxQueues = 256
 
-// tunDevice is what interfaces are made with.
 const tunDevice = "/dev/net/tun"
 
-// ErrNotPermitted is the error when this process may not make an interface.
+// ErrNotPermitted is the error when this process may not create an interface.
 var ErrNotPermitted = errors.New("making a tap interface needs CAP_NET_ADMIN")
 
 // Device is an open interface.
 type Device struct {
-	// Name is that of the interface on the host.
+	// Name is the interface's name on the host.
 	Name string
-	// MTU is that of its bridge, in bytes.
+	// MTU is the bridge's, in bytes.
 	MTU int
-	// Queues are its descriptors, one for each pair of queues.
+	// Queues are the descriptors, one for each pair of queues.
 	Queues []*os.File
 }
 
-// Close closes the descriptors. The interface ends with the last one, also of
-// those that other processes have.
+// Close closes the descriptors. The interface is deleted with the last one, including those of
+// other processes.
 func (d *Device) Close() error {
 	var errs []error
 	for _, q := range d.Queues {
@@ -42,8 +40,8 @@ func (d *Device) Close() error {
 	return errors.Join(errs...)
 }
 
-// flags are those of an interface with this number of queues. A guest's network
-// card offloads checksums and segmentation by a header before each frame.
+// flags returns the flags of an interface with this number of queues. With IFF_VNET_HDR, the
+// guest's network card offloads checksums and segmentation.
 func flags(queues int) uint16 {
 	f := uint16(unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR)
 	if queues > 1 {
@@ -52,8 +50,8 @@ func flags(queues int) uint16 {
 	return f
 }
 
-// attach opens a queue of the interface of a name, which is made if there is
-// none. "%d" in the name stands for the first free number.
+// attach opens a queue of the named interface, and creates it if it does not exist. "%d" in the
+// name stands for the first free number.
 func attach(name string, flags uint16) (f *os.File, got string, err error) {
 	fd, err := unix.Open(tunDevice, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -71,7 +69,6 @@ func attach(name string, flags uint16) (f *os.File, got string, err error) {
 	return f, r.Name(), nil
 }
 
-// open opens all queues of an interface.
 func open(name string, queues int) (d *Device, err error) {
 	if queues < 1 || queues > maxQueues {
 		return nil, fmt.Errorf("interface %s: %d queues: want 1 to %d", name, queues, maxQueues)
@@ -87,10 +84,10 @@ func open(name string, queues int) (d *Device, err error) {
 	return d, nil
 }
 
-// New makes an interface with this number of queues on a bridge. Where this
-// process may not, the error is [ErrNotPermitted].
+// New creates an interface with this number of queues on a bridge. The error is [ErrNotPermitted]
+// if this process lacks the privilege.
 func New(bridge string, queues int) (*Device, error) {
-	if _, err := linkFlags(bridge); err != nil { // a clear word before there is anything
+	if _, err := linkFlags(bridge); err != nil { // a clear error before anything is created
 		return nil, fmt.Errorf("bridge: %w", err)
 	}
 	d, err := open("vmtap%d", queues)
@@ -108,9 +105,8 @@ func New(bridge string, queues int) (*Device, error) {
 	return d, nil
 }
 
-// Prepare makes an interface on a bridge, which [Open] takes over in a process of
-// the user with this number. One that was prepared and never taken over is
-// replaced; one that is in use is left alone, and an error.
+// Prepare creates an interface on a bridge, which [Open] takes over in a process of this user. A
+// prepared one that was never taken over is replaced; one in use is an error.
 func Prepare(name, bridge string, queues, user int) (err error) {
 	if _, err := linkFlags(bridge); err != nil {
 		return fmt.Errorf("bridge: %w", err)
@@ -118,7 +114,7 @@ func Prepare(name, bridge string, queues, user int) (err error) {
 	if err := removePrepared(name); err != nil {
 		return err
 	}
-	// One queue is enough to make it; with its flags it takes more.
+	// One queue is enough to create it; these flags permit more.
 	f, _, err := attach(name, flags(queues))
 	if err != nil {
 		return fmt.Errorf("tap interface on %s: %w", bridge, err)
@@ -153,7 +149,7 @@ func removePrepared(name string) error {
 	if open {
 		return fmt.Errorf("tap interface %s is in use: another pod of the machine still runs on this node", name)
 	}
-	// It may have been made for another number of queues.
+	// It may have been created for another number of queues.
 	var f *os.File
 	for _, queues := range []int{1, 2} {
 		if f, _, err = attach(name, flags(queues)); err == nil {
@@ -166,10 +162,10 @@ func removePrepared(name string) error {
 	return errors.Join(unix.IoctlSetInt(int(f.Fd()), unix.TUNSETPERSIST, 0), f.Close())
 }
 
-// Open takes over an interface that [Prepare] made for the user of this process.
-// From now on it ends with its descriptors.
+// Open takes over an interface that [Prepare] created for the user of this process. From then on it
+// exists as long as its descriptors.
 func Open(name string, queues int) (*Device, error) {
-	// Without this, a name that is missing would be an attempt to make it.
+	// Otherwise TUNSETIFF would try to create a missing interface.
 	if _, err := linkFlags(name); err != nil {
 		return nil, err
 	}
