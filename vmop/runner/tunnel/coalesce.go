@@ -7,15 +7,14 @@ import (
 	"sync"
 )
 
-// secure is a connection within TLS. TLS cuts what is written into records of 16 KiB;
-// here those of one Write are sent at once, and as many are received at once as there
-// are: that is half of what the way costs.
+// secure is a TLS connection. TLS writes records of 16 KiB; here the records of one Write are sent
+// at once, and all available ones are received at once, which halves the cost.
 type secure struct {
 	*tls.Conn
 	under *coalescing
 }
 
-// overTLS makes a connection of tls.Client or tls.Server, whose handshake is still to come.
+// overTLS wraps tls.Client or tls.Server; the handshake has not happened yet.
 func overTLS(conn net.Conn, c *tls.Config, make func(net.Conn, *tls.Config) *tls.Conn) *secure {
 	under := &coalescing{Conn: conn, r: bufio.NewReaderSize(conn, bufferSize)}
 	return &secure{make(under, c), under}
@@ -25,11 +24,11 @@ func overTLS(conn net.Conn, c *tls.Config, make func(net.Conn, *tls.Config) *tls
 func (s *secure) coalesce() {
 	s.under.mu.Lock()
 	defer s.under.mu.Unlock()
-	// With room for what the records have beside their content.
+	// The overhead of the records is added.
 	s.under.w = bufio.NewWriterSize(s.under.Conn, bufferSize+bufferSize/16)
 }
 
-// Write sends all of it.
+// Write writes p and flushes it.
 func (s *secure) Write(p []byte) (int, error) {
 	n, err := s.Conn.Write(p)
 	if ferr := s.under.flush(); err == nil {
@@ -38,7 +37,7 @@ func (s *secure) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// coalescing is the connection below TLS. It keeps what is written until it is flushed.
+// coalescing is the connection below TLS. It buffers writes until it is flushed.
 type coalescing struct {
 	net.Conn
 	r *bufio.Reader
@@ -67,5 +66,5 @@ func (c *coalescing) flush() error {
 	return c.w.Flush()
 }
 
-// bufferSize is a few records of TLS.
+// bufferSize holds a few TLS records.
 const bufferSize = 128 << 10

@@ -16,14 +16,14 @@ import (
 	"time"
 )
 
-// Identity is a key and a certificate of it. It says who somebody is to those who know
-// its fingerprint, and nothing else in the certificate counts.
+// Identity is a key and its certificate. A peer is authenticated by the fingerprint of the key
+// alone; nothing else in the certificate counts.
 type Identity struct {
 	certificate tls.Certificate
 	fingerprint string
 }
 
-// NewIdentity makes a key that nobody else has, and which ends with the process.
+// NewIdentity generates a key that exists only in this process.
 func NewIdentity() (Identity, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -41,7 +41,7 @@ func NewIdentity() (Identity, error) {
 	return newIdentity(tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key})
 }
 
-// LoadIdentity reads a certificate and its key, both of PEM's form.
+// LoadIdentity reads a certificate and its key, both in PEM.
 func LoadIdentity(certificate, key string) (Identity, error) {
 	pair, err := tls.LoadX509KeyPair(certificate, key)
 	if err != nil {
@@ -50,7 +50,7 @@ func LoadIdentity(certificate, key string) (Identity, error) {
 	return newIdentity(pair)
 }
 
-// ParseIdentity understands a certificate and its key, both of PEM's form.
+// ParseIdentity parses a certificate and its key, both in PEM.
 func ParseIdentity(certificate, key []byte) (Identity, error) {
 	pair, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
@@ -67,11 +67,10 @@ func newIdentity(pair tls.Certificate) (Identity, error) {
 	return Identity{certificate: pair, fingerprint: fingerprint(leaf)}, nil
 }
 
-// Fingerprint is what others know the identity by: the SHA-256 digest of its public
-// key, in hexadecimal digits.
+// Fingerprint is the SHA-256 digest of the identity's public key, in hexadecimal digits.
 func (i Identity) Fingerprint() string { return i.fingerprint }
 
-// Fingerprint is that of the first certificate in a text of PEM's form.
+// Fingerprint returns the fingerprint of the first certificate in a PEM text.
 func Fingerprint(certificate []byte) (string, error) {
 	block, _ := pem.Decode(certificate)
 	if block == nil || block.Type != "CERTIFICATE" {
@@ -89,13 +88,13 @@ func fingerprint(c *x509.Certificate) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// TLS is for either end of a connection with somebody of this fingerprint, and nobody
-// else: a handshake with another one fails with [ErrStranger].
+// TLS returns the configuration of either end of a connection with the peer of this fingerprint: a
+// handshake with any other fails with [ErrStranger].
 func (i Identity) TLS(other string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{i.certificate},
 		ClientAuth: tls.RequireAnyClientCert,
-		// The key itself is compared, which no authority could do better.
+		// The key itself is compared below, which replaces a certificate authority.
 		InsecureSkipVerify:     true,
 		SessionTicketsDisabled: true,
 		VerifyConnection: func(s tls.ConnectionState) error {
@@ -107,5 +106,5 @@ func (i Identity) TLS(other string) *tls.Config {
 	}
 }
 
-// ErrStranger is the error when the other end does not have the key that it is known by.
+// ErrStranger is the error when the peer's key does not have the expected fingerprint.
 var ErrStranger = errors.New("the other end has another key than it should")

@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// connectTimeout bounds everything before the first byte of the disk's protocol:
-	// QEMU waits for that, and its guest with it.
+	// connectTimeout bounds everything before the first byte of the disk's protocol, for which QEMU
+	// and its guest block.
 	connectTimeout = 5 * time.Second
-	// silence is how long what was sent may stay unanswered by the other end's kernel.
+	// silence is how long sent data may stay unacknowledged (TCP_USER_TIMEOUT).
 	silence = 30 * time.Second
-	// keepAlive finds a peer that is gone without a word, within about half a minute.
+	// keepAlive detects a peer that vanished within about half a minute.
 	keepAlive = 10 * time.Second
-	// acceptPause is between two attempts to take a connection that cannot be taken.
+	// acceptPause is the pause after a failed accept.
 	acceptPause = 100 * time.Millisecond
-	// maxStrangers bounds how many connections may wait for their handshake at a time.
+	// maxStrangers bounds the connections in their handshake at a time.
 	maxStrangers = 16
 )
 
@@ -32,11 +32,11 @@ const (
 type Target struct {
 	// Address is HOST:PORT.
 	Address string
-	// Fingerprint is that of its key.
+	// Fingerprint is the fingerprint of its key.
 	Fingerprint string
 }
 
-// Dial connects with a target, and fails with [ErrStranger] if that has another key.
+// Dial connects to a target, and fails with [ErrStranger] if that has another key.
 func Dial(ctx context.Context, t Target, own Identity) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
@@ -61,9 +61,9 @@ func Dial(ctx context.Context, t Target, own Identity) (net.Conn, error) {
 	return s, nil
 }
 
-// Forward takes connections of a listener, one after the other, and carries each to the target of
-// that moment, until ctx ends; it closes the listener then. problem is called with the reason why
-// one could not be carried. What cannot be carried is closed at once.
+// Forward accepts connections of a listener, one after the other, and forwards each to the current
+// target, until ctx ends, when it closes the listener. problem is called with the reason why a
+// connection was not forwarded; such a connection is closed at once.
 //
 // The target speaks first; a connection for which it does not do so in time is closed.
 func Forward(ctx context.Context, l net.Listener, own Identity, target func() Target, problem func(error)) {
@@ -96,7 +96,7 @@ func forward(ctx context.Context, conn net.Conn, own Identity, t Target) error {
 		return err
 	}
 	defer other.Close()
-	// A client with the wrong key learns of it when it reads first (TLS 1.3).
+	// With TLS 1.3, a client with the wrong key gets the error when it first reads.
 	greeting := make([]byte, 1)
 	err = other.SetReadDeadline(time.Now().Add(connectTimeout))
 	if err == nil {
@@ -115,8 +115,8 @@ func forward(ctx context.Context, conn net.Conn, own Identity, t Target) error {
 	return nil
 }
 
-// Probe reports whether the target would serve a client with this key now: it has the other key,
-// takes ours, and answers what is said to it. All of that has a time.
+// Probe returns an error unless the target would serve a client with this key now: it has the
+// expected key, accepts ours, and answers say within a time limit.
 func Probe(ctx context.Context, t Target, own Identity, say func(io.ReadWriter) error) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
@@ -132,22 +132,22 @@ func Probe(ctx context.Context, t Target, own Identity, say func(io.ReadWriter) 
 	return nil
 }
 
-// Server takes connections from one client, by its key.
+// Server accepts connections from one client, authenticated by its key.
 type Server struct {
 	// Own is the server's identity, and Client the fingerprint of the only client.
 	Own    Identity
 	Client string
-	// Open opens what a connection is carried to. The function that it returns is
-	// called when that connection has ended, before another one is opened.
+	// Open opens the connection to forward to. The function that it returns is called when that
+	// connection has ended, before another one is opened.
 	Open func(context.Context) (net.Conn, func(), error)
 	// Problem is called with the reason why a client was not served; it may be nil.
 	Problem func(error)
-	// Busy is called when a connection begins and ends; it may be nil.
+	// Busy is called when a connection begins and when it ends; it may be nil.
 	Busy func(bool)
 }
 
-// Serve serves until ctx ends, and closes the listener then. There is one connection at
-// a time: a newer one of the same client ends the one before, which it has given up.
+// Serve serves until ctx ends, and closes the listener then. A newer connection of the client ends
+// the one before, which the client has given up.
 func (s *Server) Serve(ctx context.Context, l net.Listener) {
 	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
 	var all sync.WaitGroup
@@ -174,7 +174,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) {
 		select {
 		case places <- struct{}{}:
 		default:
-			_ = conn.Close() // of so many, none is likely to be the client
+			_ = conn.Close() // with so many, it is unlikely to be the client
 			continue
 		}
 		all.Go(func() {
@@ -232,15 +232,14 @@ func (s *Server) serve(ctx context.Context, client net.Conn) {
 	carry(ctx, client, conn)
 }
 
-// carry copies in both directions until one of them ends, or ctx; both ends are closed
-// then.
+// carry copies in both directions until one of them or ctx ends, and closes both connections.
 func carry(ctx context.Context, a, b net.Conn) {
 	defer context.AfterFunc(ctx, func() { _, _ = a.Close(), b.Close() })()
 	var both sync.WaitGroup
 	for _, c := range [][2]net.Conn{{a, b}, {b, a}} {
 		both.Go(func() {
 			buffer := make([]byte, bufferSize)
-			_, _ = io.CopyBuffer(struct{ io.Writer }{c[1]}, struct{ io.Reader }{c[0]}, buffer) // an end is an end
+			_, _ = io.CopyBuffer(struct{ io.Writer }{c[1]}, struct{ io.Reader }{c[0]}, buffer) // an error ends the connection, as EOF does
 			_, _ = a.Close(), b.Close()
 		})
 	}
