@@ -24,11 +24,11 @@ import (
 // Condition is a condition of the machine's status.
 type Condition = live.StatusCondition
 
-// Transitions knows since when each condition has its status, by its type. A
-// runner that starts takes up where the one before left off.
+// Transitions are the conditions with their last transition times, by type. A runner that starts
+// continues those of the previous one.
 type Transitions map[string]Condition
 
-// NewTransitions takes up what a status has had so far.
+// NewTransitions returns the transitions of a stored status.
 func NewTransitions(stored []Condition) Transitions {
 	t := Transitions{}
 	for _, c := range stored {
@@ -37,9 +37,9 @@ func NewTransitions(stored []Condition) Transitions {
 	return t
 }
 
-// Status is the runner's part of the status of a VirtualMachine: its fields are those
-// of spec.VirtualMachineStatus, by the same names. The runner is not built with package
-// spec, whose types of Kubernetes cost memory with each machine.
+// Status is the runner's part of the status of a VirtualMachine: its fields are those of
+// spec.VirtualMachineStatus, by the same names. The runner is not built with package spec, whose
+// Kubernetes types cost memory with each machine.
 type Status struct {
 	CPUs int `json:"cpus"`
 	// RAM is a quantity of bytes.
@@ -65,7 +65,7 @@ type Status struct {
 	Conditions            []Condition       `json:"conditions"`
 }
 
-// RunnerEnd is how a machine ended, for an operator that finds no pod that tells it.
+// RunnerEnd is how a machine ended, for an operator that finds no pod of it.
 type RunnerEnd struct {
 	Cause      string `json:"cause"`
 	Message    string `json:"message"`
@@ -78,7 +78,7 @@ type Emulation struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Versions are those of the programs that run the machine.
+// Versions are the versions of the programs that run the machine.
 type Versions struct {
 	QEMU string `json:"qemu"`
 }
@@ -90,8 +90,7 @@ type Interface struct {
 	IPAddresses []string `json:"ipAddresses,omitempty"`
 }
 
-// ChangedDocument is a document that is another one than that which the guest was
-// started with.
+// ChangedDocument is a document that differs from the one with which the guest was started.
 type ChangedDocument struct {
 	Name    string `json:"name"`
 	Missing bool   `json:"missing"`
@@ -113,22 +112,21 @@ type Disk struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Of is the runner's part of the status of a VirtualMachine, and the conditions in
-// it. Of conditions that have the status that they had before, the times stay; those
-// that have no time of their own get now.
+// Of returns the runner's part of the status of a VirtualMachine, and its conditions. A condition
+// that has the same status in before keeps its time; one without a time gets now.
 func Of(s *runner.State, before Transitions, now time.Time) (Status, Transitions) {
-	if s == nil { // of a machine that nobody has told of
+	if s == nil { // no state was recorded
 		s = &runner.State{Phase: runner.PhaseStopped}
 	}
-	part := Status{RAM: "0", DeviceGroups: slices.Clone(s.DeviceGroups)} // the next pod is in the groups, also after the end
-	part.GuestPanics = int64(s.GuestPanics)                              // one that ends the machine is counted, too
+	part := Status{RAM: "0", DeviceGroups: slices.Clone(s.DeviceGroups)} // the next pod gets these groups, also after the end
+	part.GuestPanics = int64(s.GuestPanics)                              // including a panic that ends the machine
 	all := slices.Clone(s.StatusConditions)
 	if s.Phase == runner.PhaseStopped {
 		part.RunnerEnd = runnerEnd(s.Outcome)
 	} else {
 		part.describe(s)
 		for _, c := range s.Conditions {
-			// What waits for a restart is the operator's to say.
+			// The operator reports this one.
 			if c.Type != live.RestartRequired {
 				all = append(all, Condition{
 					Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message,
@@ -154,7 +152,6 @@ func Of(s *runner.State, before Transitions, now time.Time) (Status, Transitions
 	return part, after
 }
 
-// describe tells of a machine that has not ended.
 func (p *Status) describe(s *runner.State) {
 	p.CPUs, p.RAM = s.CPUs, quantity(s.RAM)
 	p.RunnerVersion, p.MachineType, p.Accelerator = s.RunnerVersion, s.MachineType, string(s.Accelerator)
@@ -179,7 +176,6 @@ func (p *Status) describe(s *runner.State) {
 	p.DisplayPasswordSerial = s.DisplayPasswordSerial
 }
 
-// quantity of bytes.
 func quantity(n int64) string { return resource.NewQuantity(n, resource.BinarySI).String() }
 
 func runnerEnd(o *runner.Outcome) *RunnerEnd {
@@ -194,26 +190,25 @@ func runnerEnd(o *runner.Outcome) *RunnerEnd {
 }
 
 const (
-	// maxAttachments and maxDisks are how many the definition takes.
+	// maxAttachments and maxDisks are the definition's limits.
 	maxAttachments = 64
 	maxDisks       = 64
-	// maxQEMUStatus is the longest exit status that it takes, in bytes.
+	// maxQEMUStatus is the definition's limit of an exit status, in bytes.
 	maxQEMUStatus = 64
 )
 
 // osInfoKeys are the members of a guest agent's GuestOSInfo, all of them strings
-// (qga/qapi-schema.json). A guest can answer with any others; they are not passed
-// on, because the size of a status and the form of its keys are limited.
+// (qga/qapi-schema.json). Any others that a guest sends are dropped: the definition limits the size
+// of a status and the form of its keys.
 var osInfoKeys = []string{
 	"id", "kernel-release", "kernel-version", "machine", "name",
 	"pretty-name", "variant", "variant-id", "version", "version-id",
 }
 
-// maxOSInfo is the longest value of them in bytes; the longest real ones are
-// kernel versions of about 100.
+// maxOSInfo is the longest value in bytes; kernel versions, the longest real ones, have about 100.
 const maxOSInfo = 256
 
-// osInfo is what a guest says about its system, nil if that is nothing.
+// osInfo returns the accepted members of a guest's answer, nil if there are none.
 func osInfo(answer json.RawMessage) map[string]string {
 	var said map[string]any
 	if json.Unmarshal(answer, &said) != nil || said == nil {
@@ -228,7 +223,7 @@ func osInfo(answer json.RawMessage) map[string]string {
 	return out
 }
 
-// interfaces leaves out the loopback, which says nothing.
+// interfaces leaves out the loopback.
 func interfaces(found []runner.GuestInterface) []Interface {
 	var out []Interface
 	for _, i := range found {
