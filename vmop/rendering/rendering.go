@@ -20,10 +20,10 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// Part is a part of what a manifest becomes.
+// Part is a part of the result of rendering a manifest.
 type Part string
 
-// The parts. [All] are all of them, with what was assumed.
+// The parts. [All] stands for all of them, with the assumptions made.
 const (
 	QEMU      Part = "qemu"
 	Config    Part = "config"
@@ -32,14 +32,13 @@ const (
 	All       Part = "all"
 )
 
-// parts are those that stand alone, in their order.
+// parts are those that can be rendered alone, in order.
 var parts = []Part{QEMU, Config, Objects, CloudInit}
 
 // Format is how a part is written.
 type Format string
 
-// The formats. The first two are for QEMU's command line: as a shell takes it, and one
-// argument per line.
+// The formats. The first two are for QEMU's command line: for a shell, and one argument per line.
 const (
 	Shell Format = "shell"
 	Argv  Format = "argv"
@@ -47,11 +46,11 @@ const (
 	YAML  Format = "yaml"
 )
 
-// HasCommand reports whether a command line is in a part: the others have [JSON] and
-// [YAML] alone.
+// HasCommand reports whether a part contains a command line: the others only have [JSON] and
+// [YAML].
 func (p Part) HasCommand() bool { return p == QEMU || p == All }
 
-// format is what a part is written in if nothing else is said.
+// format is the default format of a part.
 func (p Part) format() Format {
 	if p.HasCommand() {
 		return Shell
@@ -59,7 +58,7 @@ func (p Part) format() Format {
 	return YAML
 }
 
-// check refuses what there is not.
+// check rejects an unknown part or format.
 func check(part Part, format Format) error {
 	switch {
 	case part != All && !slices.Contains(parts, part):
@@ -72,9 +71,9 @@ func check(part Part, format Format) error {
 	return nil
 }
 
-// Machine is what vmop.Render has made of a machine.
+// Machine is the result of vmop.Render for a machine.
 type Machine struct {
-	// Namespace and Name are those of the manifest; an empty namespace is "default".
+	// Namespace and Name are the manifest's; an empty namespace is "default".
 	Namespace, Name string
 	vmop.Rendered
 }
@@ -89,10 +88,9 @@ type shown struct {
 	cleaned []map[string]any
 }
 
-// section is one part of what is shown of one machine.
 type section struct {
 	title string
-	text  func(io.Writer) error // the form for people
+	text  func(io.Writer) error // for people
 	value any                   // the same as JSON
 }
 
@@ -117,14 +115,12 @@ func (r *shown) sections(part Part, format Format) []section {
 	return all[i : i+1]
 }
 
-// list is what kubectl takes for several objects in one.
 func list(objects []map[string]any) any {
 	return map[string]any{"apiVersion": "v1", "kind": "List", "items": objects}
 }
 
-// Write writes a part of machines, or all of them. An empty part is [QEMU], and an empty
-// format [Shell] where there is a command line, and else [YAML]. Nothing is written if
-// something of it cannot be.
+// Write writes one part of the machines, or all parts. An empty part is [QEMU]; an empty format is
+// [Shell] where there is a command line, otherwise [YAML]. On an error nothing is written.
 func Write(w io.Writer, part Part, format Format, machines []Machine) error {
 	part = cmp.Or(part, QEMU)
 	if format == "" {
@@ -183,8 +179,8 @@ func write(w io.Writer, part Part, format Format, all []*shown) error {
 	return nil
 }
 
-// values are one value for one machine and a list of them for several. Objects are
-// always one list, which kubectl takes.
+// values returns the value of one machine, and a list of values for several. Objects are always one
+// list, as for kubectl.
 func values(part Part, all []*shown) any {
 	if part == Objects {
 		items := []map[string]any{}
@@ -238,8 +234,7 @@ func writeConfig(w io.Writer, c runnerconfig.Config) error {
 	return err
 }
 
-// clean is an object as kubectl shows it: its keys sorted, and nothing where
-// the cluster would have its status.
+// clean returns an object as kubectl shows it: with sorted keys and without an empty status.
 func clean(o reconcile.Object) (map[string]any, error) {
 	data, err := json.Marshal(o)
 	if err != nil {
@@ -280,7 +275,6 @@ func writeObjects(w io.Writer, objects []map[string]any) error {
 	return nil
 }
 
-// seedJSON are the documents for cloud-init as JSON has them.
 type seedJSON struct {
 	MetaData      string  `json:"meta-data"`
 	UserData      string  `json:"user-data"`
@@ -298,7 +292,7 @@ func documentsJSON(docs *cloudinit.Documents) any {
 	return out
 }
 
-// writeDocuments writes the documents as one stream of YAML.
+// writeDocuments writes the documents as one YAML stream.
 func writeDocuments(w io.Writer, docs *cloudinit.Documents) error {
 	if docs == nil {
 		_, err := fmt.Fprintln(w, "# no cloudInit in the manifest, and so no seed")
