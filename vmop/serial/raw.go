@@ -11,16 +11,16 @@ import (
 	"golang.org/x/term"
 )
 
-// Raw is a terminal that passes every key on as it is typed, until it is restored.
+// Raw is a terminal in raw mode, which passes every key on until it is restored.
 type Raw struct {
 	f   *os.File
 	old *term.State
-	// drop throws away, once, what was typed and not read.
+	// drop discards, once, typed input that was not read.
 	drop sync.Once
 }
 
-// MakeRaw has the terminal that a program reads from pass every key on. It is an error
-// where that is no terminal.
+// MakeRaw sets the terminal that a program reads from to raw mode. It is an error if stdin is not a
+// terminal.
 func MakeRaw(stdin io.Reader) (*Raw, error) {
 	f, ok := stdin.(*os.File)
 	if !ok {
@@ -33,14 +33,13 @@ func MakeRaw(stdin io.Reader) (*Raw, error) {
 	return &Raw{f: f, old: old}, nil
 }
 
-// Restore gives the terminal back as it was. It may be called more than once.
+// Restore restores the terminal's mode. It may be called more than once.
 func (t *Raw) Restore() {
 	if t.f == nil {
 		return
 	}
-	// What a guest prints can make terminals answer as if somebody typed: the shell
-	// must not get that. Both fail if the terminal is gone, and then nobody is there
-	// to tell.
+	// A guest's output can make a terminal answer as if a user typed: the shell must not get that.
+	// Both calls fail only if the terminal is gone.
 	t.drop.Do(func() { _ = unix.IoctlSetInt(int(t.f.Fd()), unix.TCFLSH, unix.TCIFLUSH) })
 	_ = term.Restore(int(t.f.Fd()), t.old)
 }

@@ -13,30 +13,29 @@ import (
 	"github.com/muesli/cancelreader"
 )
 
-// The keys that the view of a console does not pass on.
+// The keys that a view does not pass on.
 const (
 	keyDetach    = 0x1d // Ctrl-]
 	keyInterrupt = 0x03 // Ctrl-C, in run only
 )
 
-// View shows a serial console. Its zero value lacks a connection.
+// View shows a serial console. It needs at least a connection.
 type View struct {
-	// Conn is the connection to the console, as host.Machine.Console makes it. The view
+	// Conn is the connection to the console, for example that of host.Machine.Console. The view
 	// closes it.
 	Conn net.Conn
-	// Stdin is typed for the guest; nil takes no input. What can be waited for, such as a
-	// terminal, is read no further when the view ends.
+	// Stdin is sent to the guest; nil sends nothing. A file that can be polled, such as a terminal,
+	// is not read after the view ends.
 	Stdin io.Reader
-	// Stdout gets what the guest prints, unchanged; nil is nobody.
+	// Stdout gets the guest's output, unchanged; nil discards it.
 	Stdout io.Writer
 	// Interrupt is called for Ctrl-C; nil passes the key on to the guest.
 	Interrupt func()
-	// Keys says that Stdin is a terminal in raw mode ([MakeRaw]), whose Ctrl-] ends the
-	// view.
+	// Keys is set if Stdin is a terminal in raw mode ([MakeRaw]), whose Ctrl-] ends the view.
 	Keys bool
 }
 
-// End says why a view ended.
+// End is why a view ended.
 type End int
 
 // The ends of a view.
@@ -45,7 +44,7 @@ const (
 	Detached                // Ctrl-], or the context ended
 )
 
-// Run shows the console until the machine ends, ctx ends or somebody detaches.
+// Run shows the console until the machine ends, ctx ends or the user detaches.
 func (v *View) Run(ctx context.Context) (End, error) {
 	if v.Conn == nil {
 		return MachineEnded, errors.New("serial console: there is no connection")
@@ -56,16 +55,15 @@ func (v *View) Run(ctx context.Context) (End, error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// Whatever ends first ends the other: a closed connection ends both copies.
+	// Closing the connection ends both copies, whichever ends first.
 	stop := context.AfterFunc(ctx, func() { _ = v.Conn.Close() })
 	defer stop()
 
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	if f, ok := v.Stdin.(*os.File); ok {
-		// A plain read of a terminal ends when somebody types, and not before.
-		// Files and /dev/null, which cannot be waited for (epoll_ctl(2): EPERM), make
-		// nobody wait.
+		// A plain read of a terminal returns only when a key is typed. Files and /dev/null cannot
+		// be polled (epoll_ctl(2): EPERM), but their reads do not block.
 		in, err := cancelreader.NewReader(f)
 		if err != nil {
 			in = plainReader{f}
@@ -91,7 +89,7 @@ func (v *View) Run(ctx context.Context) (End, error) {
 	return MachineEnded, nil
 }
 
-// plainReader is a file whose reads never wait. It is not closed: it is the program's.
+// plainReader is a file whose reads do not block. It is not closed: it belongs to the program.
 type plainReader struct{ io.Reader }
 
 // Cancel implements [cancelreader.CancelReader].
@@ -100,8 +98,8 @@ func (plainReader) Cancel() bool { return false }
 // Close implements [io.Closer].
 func (plainReader) Close() error { return nil }
 
-// input passes on what is typed, and reports whether the view shall end. Input that
-// ends does not end the view: the rest of the output is still wanted.
+// input passes on what is typed, and reports whether the view is to end. The end of the input does
+// not end the view: the rest of the output is still wanted.
 func (v *View) input(in io.Reader) (detach bool) {
 	buf := make([]byte, 1024)
 	for {
@@ -123,8 +121,7 @@ func (v *View) input(in io.Reader) (detach bool) {
 	}
 }
 
-// keystrokes takes out what the guest shall not get. What stands behind Ctrl-]
-// is not typed for the guest.
+// keystrokes returns the keys for the guest. Nothing after Ctrl-] is for the guest.
 func (v *View) keystrokes(typed []byte) (keys []byte, detached bool) {
 	if !v.Keys {
 		return typed, false
@@ -145,7 +142,7 @@ func (v *View) keystrokes(typed []byte) (keys []byte, detached bool) {
 	return keys, detached
 }
 
-// Dial connects to the console that a runner serves, by the path of its socket.
+// Dial connects to the console that a runner serves at the path of its socket.
 func Dial(ctx context.Context, path string) (net.Conn, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", path)
