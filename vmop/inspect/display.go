@@ -12,7 +12,7 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// displayQueries are how QEMU is asked for its displays, a function for each protocol.
+// displayQueries returns a query for each display protocol.
 func (r *Report) displayQueries() []func(context.Context, *qmp.Client) error {
 	return []func(context.Context, *qmp.Client) error{r.querySPICE, r.queryVNC}
 }
@@ -47,7 +47,7 @@ func (r *Report) queryVNC(ctx context.Context, c *qmp.Client) error {
 			if l.Family != "unix" {
 				at = net.JoinHostPort(l.Host, l.Service)
 			}
-			// A name of the host may stand for an IPv4 and an IPv6 address.
+			// A host name may stand for an IPv4 and an IPv6 address.
 			switch {
 			case l.Websocket && d.Websocket == "":
 				d.Websocket = at
@@ -60,7 +60,6 @@ func (r *Report) queryVNC(ctx context.Context, c *qmp.Client) error {
 	return nil
 }
 
-// wantedDisplays are the protocols by which a manifest's display is reached.
 func wantedDisplays(d *spec.Display) []string {
 	var out []string
 	for _, s := range d.Servers() {
@@ -69,8 +68,7 @@ func wantedDisplays(d *spec.Display) []string {
 	return out
 }
 
-// displayRows has one row for each protocol that there is or that is wanted:
-// what there is, and what the manifest says. Without any it is one row too.
+// displayRows has one row for each protocol that is served or wanted, and at least one row.
 func (r *Report) displayRows(wanted []string) [][2]string {
 	var rows [][2]string
 	served := map[string]bool{}

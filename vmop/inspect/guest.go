@@ -19,10 +19,10 @@ type Guest struct {
 	HostName        string
 	OperatingSystem string
 	Interfaces      []Interface
-	// LoggedInUser was confirmed by the VMOP agent, WantedUser is to be.
+	// LoggedInUser was confirmed by the VMOP agent; WantedUser is to be logged in.
 	LoggedInUser string
 	WantedUser   string
-	// Problems are what the agents could not answer or do.
+	// Problems are questions and commands in which the agents failed.
 	Problems []string
 }
 
@@ -30,11 +30,10 @@ type Guest struct {
 type Interface struct {
 	Name string
 	MAC  string
-	// Addresses with the lengths of their networks' prefixes.
+	// Addresses are in CIDR notation.
 	Addresses []string
 }
 
-// inside returns what a runner's state has about the guest.
 func inside(s *runner.State) *Guest {
 	r := &Guest{
 		Booted: s.Guest.Booted, HostName: s.Guest.HostName,
@@ -44,7 +43,7 @@ func inside(s *runner.State) *Guest {
 		Name   string `json:"name"`
 		Pretty string `json:"pretty-name"`
 	}
-	// The agent's answer may lack any of it, or all.
+	// The agent may omit any of it.
 	if err := json.Unmarshal(s.Guest.OSInfo, &os); err == nil {
 		r.OperatingSystem = cmp.Or(os.Pretty, os.Name)
 	}
@@ -59,7 +58,6 @@ func inside(s *runner.State) *Guest {
 	return r
 }
 
-// rows are the properties of the guest.
 func (r *Guest) rows() [][]string {
 	if r == nil {
 		return nil
@@ -92,8 +90,7 @@ func (r *Guest) interfaceRows() [][]string {
 	return rows
 }
 
-// conditionRows are the conditions of a virtual machine, as kubectl describe
-// would have them.
+// conditionRows returns the conditions in the form of kubectl describe.
 func conditionRows(conditions []Condition, now time.Time) [][]string {
 	var rows [][]string
 	for _, c := range conditions {
@@ -102,8 +99,7 @@ func conditionRows(conditions []Condition, now time.Time) [][]string {
 	return rows
 }
 
-// Condition is a condition of a machine. Those about how far it is as configured have no known
-// time.
+// Condition is a condition of a machine. Those about pending changes have no known time.
 type Condition struct {
 	Type               string
 	Status             live.Status
@@ -126,9 +122,8 @@ func notReady(m *host.Machine) string {
 	return ""
 }
 
-// conditionsOf are all conditions of a machine: VM-Operator's, and those that say
-// how far it is as its manifest says. Ready, which clusters have, comes first: the others
-// say that QEMU runs, and this that the guest executes.
+// conditionsOf returns VM-Operator's conditions and those about pending changes. Ready, which
+// clusters have, comes first: the others only report that QEMU runs, Ready that the guest executes.
 func conditionsOf(m *host.Machine) []Condition {
 	if m == nil {
 		return nil

@@ -14,8 +14,7 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// Machine looks into a machine of this host: what is known of it, and what its QEMU says
-// if it runs.
+// Machine reports on a machine of this host, and asks its QEMU if it runs.
 func Machine(ctx context.Context, m *host.Machine) (Report, error) {
 	r, err := stored(m, time.Now())
 	if err != nil || !m.Running() {
@@ -28,8 +27,8 @@ func Machine(ctx context.Context, m *host.Machine) (Report, error) {
 	return r, nil
 }
 
-// stored is what is known of a machine without asking its QEMU, at a time: its
-// conditions have an age then. [Report.Query] adds what the QEMU of one that runs says.
+// stored reports on a machine without asking its QEMU; now determines the age of its conditions.
+// [Report.Query] adds the answers of a running QEMU.
 func stored(m *host.Machine, now time.Time) (Report, error) {
 	if m == nil {
 		return Report{}, errNoMachine
@@ -46,7 +45,7 @@ func stored(m *host.Machine, now time.Time) (Report, error) {
 		r.Started, r.UptimeSeconds = s.Started, int64(now.Sub(*s.Started).Seconds())
 		r.Guest = inside(s)
 	}
-	if m.Running() || s.Phase == runner.PhaseStopped { // not of a runner that died
+	if m.Running() || s.Phase == runner.PhaseStopped { // not from a runner that was killed
 		r.Conditions, r.now = conditionsOf(m), now
 	}
 	r.Wanted, r.ManifestError = wanted(m.ManifestFile())
@@ -83,7 +82,7 @@ func wanted(file string) (*Wanted, error) {
 
 var errNoMachine = errors.New("there is no machine: the pointer is nil")
 
-// Query asks the QEMU behind a monitor, which may be any: what it lacks is left out.
+// Query asks the QEMU behind a monitor, which may be any: what it does not support is left out.
 func (r *Report) Query(ctx context.Context, c *qmp.Client) error {
 	status, err := qmp.Do(ctx, c, qmp.QueryStatus{})
 	if err != nil {
@@ -92,7 +91,7 @@ func (r *Report) Query(ctx context.Context, c *qmp.Client) error {
 	r.Versions.QEMU = c.Greeting().Version.String()
 	r.RunState = status.Status
 	if r.Status == host.StatusRunning || r.Status == host.StatusPaused {
-		r.Status = host.StatusRunning // the runner may be about to report another status
+		r.Status = host.StatusRunning // the runner's state may lag behind
 		if status.Status == qmp.RunStatePaused || status.Status == qmp.RunStateIOError {
 			r.Status = host.StatusPaused
 		}
@@ -100,7 +99,7 @@ func (r *Report) Query(ctx context.Context, c *qmp.Client) error {
 	questions := []func(context.Context, *qmp.Client) error{r.queryIdentity, r.queryCPUs, r.queryMemory, r.queryDisks, r.queryNetworks}
 	questions = append(questions, r.displayQueries()...)
 	for _, ask := range append(questions, r.queryAgents) {
-		// A QEMU that this project did not start may lack devices or commands.
+		// A QEMU of another program may lack devices or commands.
 		if err := ask(ctx, c); err != nil && !errors.As(err, new(*qmp.Error)) {
 			return err
 		}

@@ -5,7 +5,6 @@ import (
 	"github.com/vmop/sdk/vmop/host"
 )
 
-// kept lists the files with a machine's identity.
 func kept(m *host.Machine) ([]KeptFile, error) {
 	files, err := m.Identity()
 	if err != nil {

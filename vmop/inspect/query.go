@@ -47,7 +47,7 @@ func (r *Report) queryIdentity(ctx context.Context, c *qmp.Client) error {
 	return nil
 }
 
-// stringOf is a JSON string, "" for anything else.
+// stringOf decodes a JSON string; it returns "" for anything else.
 func stringOf(raw json.RawMessage) string {
 	var s string
 	_ = json.Unmarshal(raw, &s)
@@ -94,7 +94,7 @@ func (r *Report) queryDisks(ctx context.Context, c *qmp.Client) error {
 	if err != nil {
 		return err
 	}
-	opened := map[string]string{} // by the runner, which notes the path
+	opened := map[string]string{} // by the runner, which records the path
 	for _, s := range sets {
 		if len(s.FDs) > 0 && s.FDs[0].Opaque != "" {
 			opened[qemucmd.FDSetPrefix+strconv.Itoa(s.ID)] = s.FDs[0].Opaque
@@ -122,8 +122,8 @@ func (r *Report) queryDisks(ctx context.Context, c *qmp.Client) error {
 	return nil
 }
 
-// fileName takes the path out of the pseudo-protocol names that QEMU makes of
-// options that no file name can express.
+// fileName takes the path out of the pseudo-protocol names that QEMU creates for options that no
+// file name can express.
 func fileName(name string) string {
 	options, ok := strings.CutPrefix(name, "json:")
 	if !ok {

@@ -11,17 +11,17 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// Report is what there is of a machine, and what its manifest wants beside it. Sizes are
-// in bytes.
+// Report is the state of a machine, together with what its manifest wants. Sizes are in bytes.
 type Report struct {
 	Namespace string
 	Name      string
 	UUID      string
 	Status    host.Status
 	Message   string
-	// RunState is QEMU's word for what the guest does.
+	// RunState is QEMU's name for the state of the guest.
 	RunState qmp.RunState
-	// GuestPanics is how often the guest has told of a panic since its machine was started.
+	// GuestPanics is the number of panics that the guest has reported since its machine was
+	// started.
 	GuestPanics int
 	Started     *time.Time
 	// UptimeSeconds is the time since the guest began to execute.
@@ -39,17 +39,17 @@ type Report struct {
 	Guest *Guest
 	// Conditions are those that a cluster would have in the machine's status.
 	Conditions []Condition
-	// Kept are the files with what else the guest depends on.
+	// Kept are the files that the guest depends on beside its disks.
 	Kept []KeptFile
-	// Wanted is from the manifest; nil where there is none.
+	// Wanted is from the manifest; nil without one.
 	Wanted *Wanted
-	// ManifestError is why there is a manifest and it cannot be used.
+	// ManifestError is why an existing manifest cannot be used.
 	ManifestError error
 
-	now time.Time // when it was made
+	now time.Time // the time of the report
 }
 
-// Versions are those of the programs that a machine runs with, and of its hardware.
+// Versions are the versions of the programs that run a machine, and of its hardware.
 type Versions struct {
 	QEMU        string
 	Runner      string
@@ -57,7 +57,7 @@ type Versions struct {
 	Accelerator string
 }
 
-// CPUs are the processors that a machine has, and those that it has room for.
+// CPUs are the current and the maximum number of processors.
 type CPUs struct {
 	Plugged  int
 	Possible int
@@ -107,11 +107,11 @@ type Share struct {
 // Agent is the channel of an agent in the guest.
 type Agent struct {
 	Name string
-	// Connected is true if the guest has the agent's channel open.
+	// Connected reports whether the guest has the agent's channel open.
 	Connected bool
 }
 
-// Display is a server by which the display of a machine is reached.
+// Display is a display server of a machine.
 type Display struct {
 	// Protocol is spice or vnc.
 	Protocol string
@@ -119,14 +119,14 @@ type Display struct {
 	Address string
 	// Websocket is host and port for viewers in browsers; VNC only.
 	Websocket string
-	// Auth is QEMU's word: none, or spice or vnc for a password.
+	// Auth is QEMU's name: none, or spice or vnc for a password.
 	Auth string
-	// Clients is the number of viewers. QEMU counts those of VNC from their
-	// connection on, before they have given a password.
+	// Clients is the number of viewers. QEMU counts VNC viewers from the start of their connection,
+	// before they have given a password.
 	Clients int
 }
 
-// String is the display as a line of the table has it.
+// String returns the display as in a line of the table.
 func (d Display) String() string {
 	where := d.Address
 	if d.Websocket != "" {
@@ -135,7 +135,7 @@ func (d Display) String() string {
 	return fmt.Sprintf("%s %s, authentication %s, clients %d", d.Protocol, where, d.Auth, d.Clients)
 }
 
-// KeptFile is a file that keeps what the guest depends on, beside its disks.
+// KeptFile is a file that the guest depends on, beside its disks.
 type KeptFile struct {
 	File string
 	// Holds describes its content.
@@ -151,7 +151,7 @@ type Wanted struct {
 	Accelerator spec.Accelerator
 	Disks       []WantedDisk
 	Networks    []WantedNetwork
-	// Displays are the protocols by which the display is to be reached.
+	// Displays are the protocols by which the display is to be served.
 	Displays []string
 }
 
@@ -162,7 +162,7 @@ type WantedDisk struct {
 	Name   string
 	// Size is the requested size; 0 if none is.
 	Size int64
-	// Image is that of a CD drive, or cloud-init for its seed.
+	// Image is the image of a CD drive, or cloud-init for its seed.
 	Image string
 }
 
@@ -177,11 +177,10 @@ type WantedNetwork struct {
 	HostForwards []spec.HostForward
 }
 
-// Forwards are the ports of a network, as other programs list them.
+// Forwards lists the forwarded ports in the notation of [Forwards].
 func (n *WantedNetwork) Forwards() string { return Forwards(n.HostForwards, "127.0.0.1") }
 
-// Forwards are ports as other programs list them; anywhere is the address of one that
-// says none.
+// Forwards lists forwarded ports; anywhere is the address of those that specify none.
 func Forwards(all []spec.HostForward, anywhere string) string {
 	var out []string
 	for _, f := range all {

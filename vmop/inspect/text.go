@@ -14,8 +14,8 @@ import (
 	"github.com/vmop/sdk/vmop/host"
 )
 
-// WriteText writes the report for people: first what is single, with what the
-// manifest wants beside it, then a table of each kind of device.
+// WriteText writes the report for people: first the single properties, with what the manifest wants
+// beside them, then a table of each kind of device.
 func (r *Report) WriteText(w io.Writer) error {
 	name := r.Name
 	if r.Namespace != "" {
@@ -81,7 +81,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	return textout.Section(w, []string{"KEPT", "FILE", "SIZE"}, r.keptRows())
 }
 
-// comparison has the properties that a manifest also has.
+// comparison returns the properties that a manifest also has.
 func (r *Report) comparison() [][]string {
 	var rows [][]string
 	add := func(name, actual, manifest string) {
@@ -146,7 +146,6 @@ func (r *Report) diskRows() [][]string {
 	return rows
 }
 
-// wantedDisk is what the manifest says of a disk.
 func (r *Report) wantedDisk(device string) string {
 	if r.Wanted == nil {
 		return ""

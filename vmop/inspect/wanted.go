@@ -14,8 +14,8 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// matchPlugged finds the disks of the manifest among those that were plugged since the
-// start, which have ids of their own.
+// matchPlugged finds the manifest's disks among those plugged since the start, which have ids of
+// their own.
 func (r *Report) matchPlugged() {
 	if r.Wanted == nil {
 		return
@@ -28,8 +28,8 @@ func (r *Report) matchPlugged() {
 	}
 }
 
-// stoppedDisks are the disks of a machine that does not run: the files that it
-// had when it was started last, as far as they are in its manifest.
+// stoppedDisks returns the disks of a machine that does not run: the files of its last start that
+// are in its manifest.
 func (r *Report) stoppedDisks(m *host.Machine) error {
 	def, err := m.Definition()
 	if err != nil || r.Wanted == nil {
@@ -51,8 +51,7 @@ func (r *Report) stoppedDisks(m *host.Machine) error {
 	return nil
 }
 
-// WantedOf takes out of a manifest that has its defaults what a [Report] compares; nil of
-// none.
+// WantedOf returns what a [Report] compares of a manifest with its defaults applied; nil of none.
 func WantedOf(vm *spec.VirtualMachine) *Wanted {
 	if vm == nil {
 		return nil
@@ -77,8 +76,7 @@ func WantedOf(vm *spec.VirtualMachine) *Wanted {
 	if m.CurrentRAM != nil {
 		w.Memory.Actual = spec.Bytes(*m.CurrentRAM)
 	}
-	// The ids of devices are those of package qemucmd: disks and CD drives are
-	// counted apart.
+	// Package qemucmd counts disks and CD drives separately in the ids of devices.
 	disks, cds := 0, 0
 	for _, d := range machineconfig.Disks(vm) {
 		if d.IsCD() {
