@@ -17,18 +17,18 @@ import (
 )
 
 const (
-	// askTimeout bounds all questions together. They take 0.2 seconds.
+	// askTimeout bounds all queries together, which take 0.2 seconds.
 	askTimeout = 30 * time.Second
-	// quitTimeout bounds the wait for QEMU to end by itself, before it is killed.
+	// quitTimeout bounds the wait for QEMU to end before it is killed.
 	quitTimeout = 2 * time.Second
 )
 
-// askQEMU starts QEMU on a machine without hardware and asks what it offers.
+// askQEMU starts QEMU with a machine without hardware and queries what it supports.
 func askQEMU(ctx context.Context, qemu string) (h qemucmd.Host, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 
-	// A connected pair of sockets needs no path, and always has a listener.
+	// A pair of sockets needs no path, and is connected from the start.
 	conn, theirs, err := socketPair()
 	if err != nil {
 		return h, err
@@ -52,26 +52,24 @@ func askQEMU(ctx context.Context, qemu string) (h qemucmd.Host, err error) {
 	}
 	defer client.Close()
 	h, err = query(ctx, client)
-	// QEMU may close the connection before it has answered.
+	// QEMU may close the connection before it answers quit.
 	_, _ = client.Execute(ctx, "quit", nil)
 	return h, err
 }
 
-// socketPair returns a connection and its other end.
 func socketPair() (net.Conn, *os.File, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("socketpair: %w", err)
 	}
 	ours, theirs := os.NewFile(uintptr(fds[0]), "monitor"), os.NewFile(uintptr(fds[1]), "monitor")
-	conn, err := net.FileConn(ours) // which duplicates the descriptor
+	conn, err := net.FileConn(ours) // it duplicates the descriptor
 	if err = errors.Join(err, ours.Close()); err != nil {
 		return nil, nil, errors.Join(err, theirs.Close())
 	}
 	return conn, theirs, nil
 }
 
-// query asks a connected QEMU.
 func query(ctx context.Context, c *qmp.Client) (qemucmd.Host, error) {
 	var h qemucmd.Host
 	var version struct{ QEMU qemucmd.Version }
@@ -143,18 +141,17 @@ func query(ctx context.Context, c *qmp.Client) (qemucmd.Host, error) {
 	return h, nil
 }
 
-// blockDrivers returns which of the drivers that a command line can need are
-// there. QEMU's schema and its help name drivers whose module is not installed,
-// so each is opened in a way that must fail, or does no harm; the way it fails
-// tells.
+// blockDrivers returns the available drivers among those that a command line can need. QEMU's
+// schema and its help list drivers whose module is not installed, so each is opened in a way that
+// must fail or is harmless; the error distinguishes a missing driver.
 func blockDrivers(ctx context.Context, c *qmp.Client) ([]string, error) {
 	type object map[string]any
 	nowhere := "/nonexistent/vmop-probe"
 	empty := object{"driver": "null-co", "size": 0}
-	// The odd read-ahead is refused before a connection is tried.
+	// The invalid read-ahead is refused before a connection is tried.
 	url := "://127.0.0.1:1/"
 	var found []string
-	for _, d := range []object{ // in the order of their names
+	for _, d := range []object{ // sorted by name
 		{"driver": "file", "filename": nowhere},
 		{"driver": "host_device", "filename": nowhere},
 		{"driver": "http", "url": "http" + url, "readahead": 1},

@@ -16,7 +16,7 @@ import (
 	"github.com/vmop/sdk/vmop/qemucmd"
 )
 
-// cacheFormat changes when the meaning of what is cached does.
+// cacheFormat changes with the meaning of the cached values.
 const cacheFormat = 3
 
 // fileIdentity distinguishes a file or directory from a later one at the same path.
@@ -28,15 +28,14 @@ type fileIdentity struct {
 	Inode    uint64    `json:"inode"`
 }
 
-// identity is what QEMU's answers depend on.
 type identity struct {
 	Binary fileIdentity `json:"binary"`
-	// Modules are the directories in which QEMU looks for its modules. Packages
-	// with modules come and go without the binary changing.
+	// Modules are QEMU's module directories: packages with modules come and go without the binary
+	// changing.
 	Modules []fileIdentity `json:"modules,omitempty"`
 }
 
-// moduleDirs are the places where distributions have QEMU's modules.
+// moduleDirs are the distributions' directories for QEMU's modules.
 func moduleDirs() []string {
 	dirs := []string{"/usr/lib/x86_64-linux-gnu/qemu", "/usr/lib64/qemu-kvm", "/usr/lib64/qemu", "/usr/lib/qemu"}
 	if dir := os.Getenv("QEMU_MODULE_DIR"); dir != "" {
@@ -45,7 +44,6 @@ func moduleDirs() []string {
 	return dirs
 }
 
-// identify looks at the binary and its modules.
 func identify(qemu string) (identity, error) {
 	binary, err := identifyFile(qemu)
 	if err != nil {
@@ -77,21 +75,19 @@ func identifyFile(path string) (fileIdentity, error) {
 	return id, nil
 }
 
-// equal compares two identities by their text, in which times have no location
-// and no monotonic part.
+// equal compares the JSON: times have no location and no monotonic part there.
 func (id identity) equal(other identity) bool {
 	a, errA := json.Marshal(id)
 	b, errB := json.Marshal(other)
 	return errA == nil && errB == nil && string(a) == string(b)
 }
 
-// entry is the content of a cache file.
 type entry struct {
 	Format   int          `json:"format"`
 	Identity identity     `json:"identity"`
 	Host     qemucmd.Host `json:"host"`
-	// KVMBoot is the boot of the host in which a KVM guest was seen to execute.
-	// That a guest was not seen is not kept: the reason may pass.
+	// KVMBoot is the boot of the host in which a KVM guest was seen to execute. A failure is not
+	// cached: its cause may pass.
 	KVMBoot string `json:"kvmBoot,omitempty"`
 }
 
@@ -100,11 +96,10 @@ type cache struct {
 	path     string // "" without a cache
 	identity identity
 	boot     string
-	old      entry // what was there, zero if nothing that fits
+	old      entry // the stored entry, zero if none fits
 }
 
-// openCache reads the cache of a binary. Whatever is wrong with it, the cache is
-// empty then.
+// openCache reads the cache of a binary; on any error, the cache is empty.
 func openCache(dir string, id identity) cache {
 	c := cache{identity: id, boot: bootID()}
 	if dir == "" {
@@ -123,7 +118,7 @@ func openCache(dir string, id identity) cache {
 	return c
 }
 
-// bootID is different after each boot of the host, "" if unknown.
+// bootID is the kernel's id of this boot, "" if unknown.
 func bootID() string {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -132,10 +127,8 @@ func bootID() string {
 	return strings.TrimSpace(string(id))
 }
 
-// errNotCached means that QEMU must be asked.
 var errNotCached = errors.New("not cached")
 
-// facts returns the cached answers of QEMU.
 func (c cache) facts() (qemucmd.Host, error) {
 	if len(c.old.Host.MachineTypes) == 0 {
 		return qemucmd.Host{}, errNotCached

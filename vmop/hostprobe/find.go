@@ -9,7 +9,7 @@ import (
 
 // NotFoundError means that there is no QEMU for x86_64.
 type NotFoundError struct {
-	// Searched are the places where it was looked for.
+	// Searched are the places that were searched.
 	Searched []string
 }
 
@@ -18,10 +18,9 @@ func (e *NotFoundError) Error() string {
 		"); install it, for example: apt install qemu-system-x86, dnf install qemu-system-x86, pacman -S qemu-full, apk add qemu-system-x86_64"
 }
 
-// qemuName is the name that QEMU has in all distributions but RHEL.
+// qemuName is QEMU's name in all distributions but RHEL.
 const qemuName = "qemu-system-x86_64"
 
-// findQEMU returns the absolute path of QEMU.
 func findQEMU(given string) (string, error) {
 	if given != "" {
 		if p, err := exec.LookPath(given); err == nil {
@@ -36,7 +35,7 @@ func findQEMU(given string) (string, error) {
 	return "", &NotFoundError{Searched: append([]string{qemuName + " in PATH"}, places...)}
 }
 
-// findExecutable returns the first that exists: the name in PATH, the places.
+// findExecutable returns the first that exists: the name in PATH, then the places.
 func findExecutable(name string, places ...string) string {
 	if p, err := exec.LookPath(name); err == nil {
 		if abs, err := filepath.Abs(p); err == nil {
@@ -56,8 +55,8 @@ func executable(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// findBridgeHelper returns the path of qemu-bridge-helper, which is never in
-// PATH, or "" if there is none.
+// findBridgeHelper returns the path of qemu-bridge-helper, which is never in PATH, or "" if it does
+// not exist.
 func findBridgeHelper() string {
 	for _, p := range []string{
 		"/usr/lib/qemu/qemu-bridge-helper", // Debian, Arch, Alpine

@@ -11,9 +11,8 @@ import (
 	"github.com/vmop/sdk/vmop/qemucmd"
 )
 
-// findFirmware returns the UEFI images under a root directory, best first: those
-// that the distribution describes to QEMU's users, in the order of the
-// descriptors; then those that are known to be where the distributions put them.
+// findFirmware returns the UEFI images under a root directory, best first: those with a firmware
+// descriptor, in the order of the descriptors; then those at the distributions' known paths.
 func findFirmware(root string) []qemucmd.FirmwareImage {
 	var images []qemucmd.FirmwareImage
 	for _, c := range append(described(root), known()...) {
@@ -38,9 +37,9 @@ func regularFile(root, name string) (size int64, ok bool) {
 	return info.Size(), true
 }
 
-// known are the images of the distributions. Each code is paired with variables
-// that belong to it: Secure Boot without enrolled keys enforces nothing, so there
-// is no secure pair for Arch, whose package has no such variables.
+// known returns the images of the distributions. Each code is paired with its variables: Secure
+// Boot without enrolled keys enforces nothing, so there is no secure pair for Arch, whose package
+// has no such variables.
 func known() []qemucmd.FirmwareImage {
 	const (
 		debian   = "/usr/share/OVMF/" // and Alpine
@@ -64,8 +63,7 @@ func known() []qemucmd.FirmwareImage {
 	}
 }
 
-// descriptor is the part that matters here of a firmware descriptor, as
-// specified by QEMU's docs/interop/firmware.json.
+// descriptor is a part of a firmware descriptor, as specified by QEMU's docs/interop/firmware.json.
 type descriptor struct {
 	InterfaceTypes []string `json:"interface-types"`
 	Mapping        struct {
@@ -86,9 +84,9 @@ type flashedFile struct {
 	Format   string `json:"format"`
 }
 
-// described reads the descriptors. By the specification, files are taken in the
-// order of their names, a file of the administrator replaces one of the
-// distribution with the same name, and an empty file removes it.
+// described reads the descriptors. By the specification, files are taken in the order of their
+// names, an administrator's file replaces the distribution's of the same name, and an empty file
+// removes it.
 func described(root string) []qemucmd.FirmwareImage {
 	files := map[string]string{}
 	for _, dir := range []string{"usr/share/qemu/firmware", "etc/qemu/firmware"} {
@@ -115,7 +113,7 @@ func described(root string) []qemucmd.FirmwareImage {
 		}
 		var d descriptor
 		if json.Unmarshal(data, &d) != nil {
-			continue // not for us, whatever it is; an empty file is no JSON either
+			continue // of another form; also an empty file, which is no JSON
 		}
 		if image, ok := d.image(); ok {
 			images = append(images, image)
@@ -124,7 +122,7 @@ func described(root string) []qemucmd.FirmwareImage {
 	return images
 }
 
-// image reports whether the firmware fits the standard machine, and as what.
+// image returns the image, and reports whether it fits the standard machine.
 func (d descriptor) image() (qemucmd.FirmwareImage, bool) {
 	m := d.Mapping
 	feature := func(name string) bool { return slices.Contains(d.Features, name) }
@@ -140,7 +138,7 @@ func (d descriptor) image() (qemucmd.FirmwareImage, bool) {
 	case feature("secure-boot") && feature("enrolled-keys"):
 		image.Secure = true
 	case feature("secure-boot"), feature("requires-smm"):
-		// It can enforce Secure Boot, and does not; it needs SMM nevertheless.
+		// It does not enforce Secure Boot, but needs SMM.
 		return qemucmd.FirmwareImage{}, false
 	}
 	return image, true
@@ -152,7 +150,7 @@ func (d descriptor) fitsQ35() bool {
 			continue
 		}
 		for _, pattern := range t.Machines {
-			// The version stands for any: patterns name families.
+			// Patterns name families of machine types: any version will do.
 			if ok, err := path.Match(pattern, "pc-q35-9.0"); err == nil && ok {
 				return true
 			}

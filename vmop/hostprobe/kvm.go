@@ -14,17 +14,14 @@ import (
 	"github.com/vmop/sdk/vmop/conditions"
 )
 
-// kvmTimeout is how long a guest may take for its few instructions. QEMU needs
-// some 50 milliseconds to start; where KVM does not work, the guest may hang for
-// ever, using a whole CPU.
+// kvmTimeout bounds a guest of a few instructions. QEMU needs some 50 milliseconds to start; where
+// KVM does not work, the guest may hang for ever, using a whole CPU.
 const kvmTimeout = time.Second
 
-// checkKVM finds out whether a KVM guest really executes. A device that opens
-// proves nothing: on hosts that are virtual machines themselves there can be a
-// /dev/kvm whose guests hang. On one such host, without VMX and SVM, firmware
-// did execute with some CPU models while no kernel ever came up; so the
-// processor is asked first, and the guest has the CPU model "host", which real
-// guests have, too.
+// checkKVM checks that a KVM guest really executes: on hosts that are virtual machines themselves,
+// /dev/kvm may open while guests hang. On one such host, without VMX and SVM, firmware executed
+// with some CPU models but no kernel booted; so the processor's flags are checked first, and the
+// guest has the CPU model "host", as real guests do.
 func checkKVM(ctx context.Context, qemu string, c cache) KVM {
 	device, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0)
 	if err != nil {
@@ -49,8 +46,8 @@ func checkKVM(ctx context.Context, qemu string, c cache) KVM {
 	return KVM{Works: true}
 }
 
-// whyClosed sorts why the device cannot be opened. A device node without its
-// driver, as there is where the node was made for a pod, is no device either.
+// whyClosed returns the reason why the device cannot be opened. A device node without its driver,
+// as in a pod, counts as no device.
 func whyClosed(err error) string {
 	switch {
 	case errors.Is(err, os.ErrPermission):
@@ -61,8 +58,8 @@ func whyClosed(err error) string {
 	return conditions.ReasonKVMFails
 }
 
-// refusal explains why a device cannot be opened, with the group that may, which
-// has another number on every distribution.
+// refusal explains why a device cannot be opened, and names the group that may: its number differs
+// between distributions.
 func refusal(device string, err error) string {
 	info, statErr := os.Stat(device)
 	if !errors.Is(err, os.ErrPermission) || statErr != nil {
@@ -76,8 +73,7 @@ func refusal(device string, err error) string {
 		err, stat.Gid, info.Mode().Perm())
 }
 
-// virtualizes looks for the processor's virtualization extensions among the
-// flags in /proc/cpuinfo.
+// virtualizes reports whether /proc/cpuinfo lists the processor's virtualization extensions.
 func virtualizes(cpuinfo string) bool {
 	for line := range strings.Lines(cpuinfo) {
 		key, flags, _ := strings.Cut(line, ":")
@@ -94,8 +90,7 @@ func virtualizes(cpuinfo string) bool {
 	return false
 }
 
-// runGuest starts a machine whose firmware writes the proof to its serial port,
-// and waits until it is read.
+// runGuest starts a machine whose firmware writes the proof to its serial port, and waits for it.
 func runGuest(ctx context.Context, qemu string, timeout time.Duration, accel ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -119,7 +114,7 @@ func runGuest(ctx context.Context, qemu string, timeout time.Duration, accel ...
 		return closeErr
 	case <-run.done:
 	}
-	// The guest may have spoken just before the end.
+	// The proof may have arrived just before the end.
 	select {
 	case <-run.stdout.seen:
 		return closeErr
@@ -131,7 +126,7 @@ func runGuest(ctx context.Context, qemu string, timeout time.Duration, accel ...
 	return errors.Join(ctx.Err(), fmt.Errorf("a guest that was started did not execute: %w", run.end(0)))
 }
 
-// memoryFile returns a file that has no name.
+// memoryFile returns an anonymous file with this content.
 func memoryFile(name string, content []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
 	if err != nil {
@@ -144,9 +139,9 @@ func memoryFile(name string, content []byte) (*os.File, error) {
 	return f, nil
 }
 
-// guestROM is 64 KiB of firmware, as much as QEMU takes at least. It executes in
-// real mode: the proof, byte by byte, to the first serial port; then a reset by
-// the chipset's reset register, which ends a QEMU that was told not to reboot.
+// guestROM is 64 KiB of firmware, QEMU's minimum. In real mode it writes the proof to the first
+// serial port, then resets by the chipset's reset register, which ends a QEMU that is not to
+// reboot.
 func guestROM() []byte {
 	const (
 		size  = 64 << 10

@@ -10,29 +10,27 @@ import (
 
 // Options configure [Probe]. The zero value is useful.
 type Options struct {
-	// QEMU is the path of qemu-system-x86_64. Empty searches PATH and the places
-	// where distributions put it.
+	// QEMU is the path of qemu-system-x86_64. Empty searches PATH and the distributions'
+	// directories.
 	QEMU string
-	// CacheDir is a directory for what was found out; it is made if it does not
-	// exist. Empty keeps nothing. An answer of QEMU is used again for the same
-	// binary (path, size, modification time, inode) with the same module
-	// directories, and a seen KVM guest until the host boots. Files are looked
-	// for each time. A cache that cannot be read or written is no error.
+	// CacheDir is a directory for the results, which is created if missing; empty caches nothing.
+	// QEMU's answers are reused for the same binary (path, size, modification time, inode) with the
+	// same module directories, and a working KVM until the host boots. Files are searched each
+	// time. Errors of the cache are ignored.
 	CacheDir string
 }
 
-// Result is what was found out.
+// Result is the result of [Probe].
 type Result struct {
 	Host qemucmd.Host
-	// KVM is why Host.KVM has its value.
+	// KVM explains Host.KVM.
 	KVM KVM
-	// Notes are why something is missing that one might expect, "KVM: …" first. They are for
-	// display.
+	// Notes explain what is missing, "KVM: …" first. They are for display.
 	Notes []string
 }
 
-// Probe examines the host. A host without KVM, firmware or swtpm is no error:
-// whether a machine needs them is found by [qemucmd.Build].
+// Probe examines the host. A host without KVM, firmware or swtpm is no error: [qemucmd.Build] finds
+// whether a machine needs them.
 //
 // The error is a [*NotFoundError] if there is no QEMU.
 func Probe(ctx context.Context, o Options) (Result, error) {
@@ -46,7 +44,6 @@ func Probe(ctx context.Context, o Options) (Result, error) {
 	}
 	cache := openCache(o.CacheDir, identity)
 
-	// The two runs of QEMU do not depend on each other.
 	var r Result
 	var kvm KVM
 	var wg sync.WaitGroup
@@ -60,7 +57,7 @@ func Probe(ctx context.Context, o Options) (Result, error) {
 		return Result{}, fmt.Errorf("ask %s what it offers: %w", qemu, err)
 	}
 	if err := ctx.Err(); err != nil {
-		return Result{}, err // the KVM check may have ended for this reason
+		return Result{}, err // it may be why the KVM check ended
 	}
 	if err := cache.store(r.Host, kvm); err != nil {
 		r.Notes = append(r.Notes, fmt.Sprintf("cache: %v", err))
@@ -76,7 +73,6 @@ func Probe(ctx context.Context, o Options) (Result, error) {
 	return r, nil
 }
 
-// missing explains what the host lacks.
 func missing(h qemucmd.Host, kvm KVM) []string {
 	var notes []string
 	if !kvm.Works {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// process is a QEMU that was started for a question.
+// process is a QEMU that was started to be examined.
 type process struct {
 	cmd    *exec.Cmd
 	stderr bytes.Buffer
@@ -27,7 +27,7 @@ func start(ctx context.Context, qemu string, files []*os.File, args ...string) (
 	p.cmd.ExtraFiles = files
 	p.cmd.Stderr = &p.stderr
 	p.cmd.Stdout = p.stdout
-	p.cmd.WaitDelay = time.Second // for a pipe that something else holds open
+	p.cmd.WaitDelay = time.Second // for a pipe that another process holds open
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -38,8 +38,7 @@ func start(ctx context.Context, qemu string, files []*os.File, args ...string) (
 	return p, nil
 }
 
-// end waits for the process, kills it after the patience is over, and returns
-// how it ended, with what it wrote.
+// end waits for the process, kills it once patience is over, and returns its error with its output.
 func (p *process) end(patience time.Duration) error {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -57,7 +56,7 @@ func (p *process) end(patience time.Duration) error {
 	return p.err
 }
 
-// output waits for a text in what a process writes.
+// output waits for a text in the output of a process.
 type output struct {
 	mu   sync.Mutex
 	text []byte

@@ -1,9 +1,9 @@
 package hostprobe
 
-// KVM is whether KVM works.
+// KVM is the result of the check of KVM.
 type KVM struct {
 	Works bool
-	// Reason is why it does not, as a reason of the condition [conditions.Accelerated]; Message is
-	// for display.
+	// Reason is why it does not work, as a reason of the condition [conditions.Accelerated];
+	// Message is for display.
 	Reason, Message string
 }

@@ -13,17 +13,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// USBDevice is one that is plugged into this host.
+// USBDevice is a USB device of this host.
 type USBDevice struct {
-	// Vendor and Product are four hexadecimal digits each, in small letters.
+	// Vendor and Product are four lower-case hexadecimal digits each.
 	Vendor, Product string
-	// Node is what a program opens to use the device, such as /dev/bus/usb/001/004; Denied is why
-	// this process may not, "" if it may.
+	// Node is the device file, such as /dev/bus/usb/001/004; Denied is why this process may not use
+	// it, "" if it may.
 	Node, Denied string
 }
 
-// USBDevices finds the USB devices of this host, in the order of their nodes. root is
-// "/", or a directory with the sys and dev of another one. A host without USB has none.
+// USBDevices lists the USB devices of this host, in the order of their nodes. root is "/", or a
+// directory with the sys and dev of another host. A host without USB has none.
 func USBDevices(root string) ([]USBDevice, error) {
 	dir := filepath.Join(root, "sys/bus/usb/devices")
 	entries, err := os.ReadDir(dir)
@@ -35,8 +35,7 @@ func USBDevices(root string) ([]USBDevice, error) {
 	}
 	var out []USBDevice
 	for _, e := range entries {
-		// Interfaces are in there too, and have none of these files; so has what was
-		// unplugged since.
+		// Interfaces are listed too but lack these files, as does a device that was just unplugged.
 		value := func(name string) string {
 			data, err := os.ReadFile(filepath.Join(dir, e.Name(), name))
 			if err != nil {

@@ -11,11 +11,11 @@ import (
 	"github.com/vmop/sdk/vmop/qemucmd"
 )
 
-// helpTimeout bounds the question what a virtiofsd can do.
+// helpTimeout bounds virtiofsd --help.
 const helpTimeout = 10 * time.Second
 
-// findVirtioFSD finds the server of shared folders, the newest first: that of Debian
-// 12 is in the place of the former one.
+// findVirtioFSD finds virtiofsd, the newest first: Debian 12 has QEMU's former C version at the
+// last path.
 func findVirtioFSD(ctx context.Context) qemucmd.VirtioFSD {
 	path := findExecutable("virtiofsd",
 		"/usr/libexec/virtiofsd", // Debian 13, Fedora
@@ -26,10 +26,10 @@ func findVirtioFSD(ctx context.Context) qemucmd.VirtioFSD {
 	}
 	ctx, cancel := context.WithTimeout(ctx, helpTimeout)
 	defer cancel()
-	help, _ := exec.CommandContext(ctx, path, "--help").CombinedOutput() // what it prints is looked at
+	help, _ := exec.CommandContext(ctx, path, "--help").CombinedOutput() // its output is judged instead
 	v := judgeVirtioFSD(help)
 	v.Path, v.Root = path, os.Geteuid() == 0
-	// As root it makes no user namespace, whether it could or not.
+	// As root, virtiofsd creates no user namespace.
 	user := uintptr(syscall.CLONE_NEWUSER)
 	if v.Root {
 		user = 0
@@ -38,7 +38,7 @@ func findVirtioFSD(ctx context.Context) qemucmd.VirtioFSD {
 	return v
 }
 
-// judgeVirtioFSD reads what --help prints.
+// judgeVirtioFSD interprets the output of --help.
 func judgeVirtioFSD(help []byte) qemucmd.VirtioFSD {
 	return qemucmd.VirtioFSD{
 		Former:   !bytes.Contains(help, []byte("--shared-dir")),
@@ -46,9 +46,8 @@ func judgeVirtioFSD(help []byte) qemucmd.VirtioFSD {
 	}
 }
 
-// mayUnshare reports whether a program can be started in namespaces of its own, as
-// virtiofsd makes them: without root, by a user namespace. It is not waited for what
-// it then does, which is to print its help.
+// mayUnshare reports whether a program can be started in the namespaces that virtiofsd creates:
+// without root, by a user namespace.
 func mayUnshare(ctx context.Context, program string, user uintptr) bool {
 	cmd := exec.CommandContext(ctx, program, "--help")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: user | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET}
@@ -59,6 +58,6 @@ func mayUnshare(ctx context.Context, program string, user uintptr) bool {
 	if cmd.Start() != nil {
 		return false
 	}
-	_ = cmd.Wait() // that it was started is the answer
+	_ = cmd.Wait() // starting it was the test
 	return true
 }
