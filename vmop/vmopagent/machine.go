@@ -18,11 +18,10 @@ const (
 	DefaultAttempts = 4
 )
 
-// overtaking is how much earlier than it should a line may come, compared with
-// the news of its port: QEMU sends that once in a second at most.
+// overtaking is how much earlier than its port's event a line may come: QEMU emits that event at
+// most once a second.
 const overtaking = 2 * time.Second
 
-// maxUser is the longest name that is sent, in bytes.
 const maxUser = 256
 
 // Config are the limits of a Machine. Zero values mean the defaults.
@@ -31,7 +30,7 @@ type Config struct {
 	Timeout time.Duration
 	// Retry is the pause before a command is repeated; it doubles each time.
 	Retry time.Duration
-	// Attempts is how often a command is sent for one desired user, the first time included.
+	// Attempts is how often a command is sent for one desired user, including the first time.
 	Attempts int
 }
 
@@ -48,19 +47,18 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Reason is why the condition UserLoggedIn is true or false, in VM-Operator's
-// words.
+// Reason is the reason of the condition UserLoggedIn, by VM-Operator's names.
 type Reason string
 
-// The reasons. ReasonLoggedIn is the only one with which the condition is true.
+// The reasons. The condition is true only with ReasonLoggedIn.
 const (
-	ReasonNotRequested Reason = conditions.ReasonNotRequested          // nobody is wanted
-	ReasonDisconnected Reason = conditions.ReasonVmopAgentDisconnected // there is no agent
+	ReasonNotRequested Reason = conditions.ReasonNotRequested          // no user is wanted
+	ReasonDisconnected Reason = conditions.ReasonVmopAgentDisconnected // no agent is connected
 	ReasonProcessing   Reason = conditions.ReasonProcessing            // wanted, and not confirmed
 	ReasonLoggedIn     Reason = conditions.ReasonLoggedIn              // the wanted user is confirmed
 )
 
-// Failure is what stands in the way of a desired user.
+// Failure is why a desired user cannot be logged in.
 type Failure string
 
 // The failures.
@@ -68,33 +66,33 @@ const (
 	NoFailure          Failure = ""
 	FailureInvalidUser Failure = "InvalidUser" // a name that cannot be sent
 	FailureNoAnswer    Failure = "NoAnswer"    // the agent did not answer in time
-	FailureFailed      Failure = "Failed"      // the agent tried and could not (4xx)
-	FailureRefused     Failure = "Refused"     // the agent will not (5xx)
+	FailureFailed      Failure = "Failed"      // the agent tried and failed (4xx)
+	FailureRefused     Failure = "Refused"     // the agent refuses (5xx)
 )
 
-// State is what there is to report. It is comparable: report it when it differs.
+// State is the reported state. It is comparable: report it when it differs.
 type State struct {
-	// Wanted is the user to be logged in; "" is nobody.
+	// Wanted is the user to be logged in; "" for none.
 	Wanted string
-	// Connected tells that an agent is there (the condition VmopAgentConnected).
+	// Connected reports whether an agent is connected (the condition VmopAgentConnected).
 	Connected bool
-	// LoggedInUser was confirmed by the agent; "" is nobody, or not known.
+	// LoggedInUser was confirmed by the agent; "" is none or unknown.
 	LoggedInUser string
 	// Reason is the reason of the condition UserLoggedIn.
 	Reason Reason
-	// Failure says what went wrong last with the desired user, and Message the
-	// same for people. They may be set while a repetition is under way.
+	// Failure is the last failure for the desired user, and Message the same for people. They may
+	// be set while the command is retried.
 	Failure Failure
 	Message string
 }
 
-// belief is what the machine knows about who is logged in.
+// belief is what is known about who is logged in.
 type belief struct {
 	known bool
-	user  string // "" is nobody
+	user  string // "" is no user
 }
 
-// command is one that was sent and not answered.
+// command was sent and is not answered yet.
 type command struct {
 	user     string // "" is a logout
 	deadline time.Time
@@ -108,13 +106,12 @@ func (c command) String() string {
 	return "login " + c.user
 }
 
-// Machine decides what to tell an agent. Its methods return the lines to send,
-// without their ends; times must not go backwards. It is not safe for concurrent
-// use.
+// Machine decides what to send to an agent. Its methods return the lines to send, without line
+// ends; times must not go backwards. It is not safe for concurrent use.
 type Machine struct {
 	config    Config
 	wanted    string
-	target    string // wanted, or nobody if that cannot be sent
+	target    string // wanted, or "" if that cannot be sent
 	connected bool
 	greeted   time.Time // when the latest agent said 220
 	closed    time.Time // when the port was closed last
@@ -123,21 +120,20 @@ type Machine struct {
 
 	attempts int       // of the desired user
 	retryAt  time.Time // not before
-	refused  bool      // hopeless until something changes
+	refused  bool      // not retried until something changes
 	failure  Failure
 	message  string
 }
 
-// NewMachine returns a machine for a port on which nobody has spoken yet. wanted is
-// the user to log in, "" for nobody.
+// NewMachine returns a machine for a port without an agent yet. wanted is the user to log in, ""
+// for none.
 func NewMachine(c Config, wanted string) *Machine {
 	m := &Machine{config: c.withDefaults(), wanted: wanted}
 	m.begin()
 	return m
 }
 
-// Want sets the user to log in, "" for nobody. The user who is wanted already
-// changes nothing.
+// Want sets the user to log in, "" for none. Setting the same user again has no effect.
 func (m *Machine) Want(now time.Time, user string) []string {
 	if user == m.wanted {
 		return nil
@@ -147,18 +143,17 @@ func (m *Machine) Want(now time.Time, user string) []string {
 	return m.next(now)
 }
 
-// Closed tells that the guest has closed the port (QEMU's event VSERPORT_CHANGE)
-// or that the connection has ended.
+// Closed is called when the guest has closed the port (QEMU's event VSERPORT_CHANGE) or the
+// connection has ended.
 func (m *Machine) Closed(now time.Time) {
 	m.leave()
 	m.begin()
 	m.closed = now
 }
 
-// Opened tells that the guest has opened the port. Usually the agent's greeting
-// comes next. But news of the port and lines come on different ways: if the port
-// seemed to close just after a greeting, the greeting was the one of the agent
-// that opens it now.
+// Opened is called when the guest has opened the port. Usually the agent's greeting follows. But
+// events and lines arrive on different connections: if the port seemed to close just after a
+// greeting, that was the greeting of the agent that opens it now.
 func (m *Machine) Opened(now time.Time) []string {
 	if m.connected || m.greeted.IsZero() || m.closed.Sub(m.greeted) > overtaking || now.Sub(m.closed) > overtaking {
 		return nil
@@ -167,11 +162,11 @@ func (m *Machine) Opened(now time.Time) []string {
 	return m.next(now)
 }
 
-// Tick tells the time. It is needed at the time that Wake returns, and harmless
+// Tick advances the time. It must be called at the time that Wake returns, and is harmless
 // otherwise.
 func (m *Machine) Tick(now time.Time) []string { return m.next(now) }
 
-// Line takes a line from the agent, with or without its end.
+// Line handles a line from the agent, with or without its line end.
 func (m *Machine) Line(now time.Time, line string) []string {
 	code, text, ok := parseLine(line)
 	if !ok {
@@ -185,7 +180,7 @@ func (m *Machine) Line(now time.Time, line string) []string {
 		m.Closed(now)
 		m.greeted = time.Time{}
 	case !m.connected || code < 200:
-		// 1xx is progress. Without a 220 there is nothing that it could answer.
+		// 1xx is progress. Without a 220, nothing was sent that it could answer.
 	case code == 201:
 		m.answered(now, true)
 	case code == 202:
@@ -196,7 +191,7 @@ func (m *Machine) Line(now time.Time, line string) []string {
 	return m.next(now)
 }
 
-// Wake returns when Tick is needed next; zero if only news can change anything.
+// Wake returns when Tick must be called next; zero if no time is due.
 func (m *Machine) Wake() time.Time {
 	var wake time.Time
 	at := func(t time.Time) {
@@ -217,7 +212,7 @@ func (m *Machine) Wake() time.Time {
 	return wake
 }
 
-// State returns what there is to report.
+// State returns the state to report.
 func (m *Machine) State() State {
 	s := State{Wanted: m.wanted, Connected: m.connected, Reason: ReasonProcessing, Failure: m.failure, Message: m.message}
 	if m.connected {
@@ -237,17 +232,17 @@ func (m *Machine) State() State {
 	return s
 }
 
-// begin starts anew with the desired user.
+// begin starts over with the desired user.
 func (m *Machine) begin() {
 	m.attempts, m.retryAt, m.refused = 0, time.Time{}, false
 	m.failure, m.message = NoFailure, ""
 	m.target = m.wanted
 	if checkUser(m.wanted) != nil {
-		m.target = "" // whoever was wanted before is not any more
+		m.target = "" // this cancels the previously wanted user
 	}
 }
 
-// arrive is the start of an agent, the first or another one.
+// arrive handles the greeting of an agent, the first or another one.
 func (m *Machine) arrive(now time.Time) {
 	m.leave()
 	m.connected = true
@@ -255,8 +250,8 @@ func (m *Machine) arrive(now time.Time) {
 	m.begin()
 }
 
-// leave forgets what only holds while the agent is there. That nobody is logged in
-// stays known if it was confirmed: an agent's restart logs nobody in.
+// leave forgets what depends on the agent. A confirmed logout is kept: an agent's restart logs no
+// user in.
 func (m *Machine) leave() {
 	m.connected = false
 	if len(m.sent) > 0 || m.confirmed.user != "" {
@@ -265,8 +260,8 @@ func (m *Machine) leave() {
 	m.sent = nil
 }
 
-// answered takes the confirmation of the oldest login or logout. Older commands of
-// the other kind will not be answered any more.
+// answered handles the confirmation of the oldest login or logout. Older commands of the other kind
+// will not be answered any more.
 func (m *Machine) answered(now time.Time, login bool) {
 	for i, c := range m.sent {
 		if (c.user != "") != login {
@@ -275,7 +270,7 @@ func (m *Machine) answered(now time.Time, login bool) {
 		m.sent = m.sent[i+1:]
 		for _, later := range m.sent {
 			if login && later.user != "" && later.user != c.user {
-				// It may as well be the answer to that one.
+				// It may have been the answer to that one.
 				m.confirmed = belief{}
 				return
 			}
@@ -289,9 +284,8 @@ func (m *Machine) answered(now time.Time, login bool) {
 	}
 }
 
-// settleRepetitions stops waiting for repetitions of a command that was answered, if
-// nothing else is on its way. They may be answered too, or not: perhaps this was the
-// answer to the last of them.
+// settleRepetitions stops waiting for repetitions of an answered command if no other is
+// outstanding: this may have been the answer to the last of them.
 func (m *Machine) settleRepetitions(now time.Time, answered command) {
 	if slices.ContainsFunc(m.sent, func(later command) bool { return later.user != answered.user }) {
 		return
@@ -303,7 +297,7 @@ func (m *Machine) settleRepetitions(now time.Time, answered command) {
 	}
 }
 
-// failed takes any other answer: it is to the oldest command.
+// failed handles any other answer: it is to the oldest command.
 func (m *Machine) failed(now time.Time, code int, text string) {
 	if len(m.sent) == 0 {
 		return
@@ -311,7 +305,7 @@ func (m *Machine) failed(now time.Time, code int, text string) {
 	c := m.sent[0]
 	m.sent = m.sent[1:]
 	m.settleRepetitions(now, c)
-	// What a command that failed has changed is not known.
+	// The effect of a failed command is unknown.
 	m.confirmed = belief{}
 	if c.user != m.target {
 		return
@@ -325,8 +319,8 @@ func (m *Machine) failed(now time.Time, code int, text string) {
 	m.pause(now)
 }
 
-// expire finds commands without an answer. Their answers may still come: they are
-// forgotten only after another Timeout.
+// expire marks commands without an answer. Late answers may still come: the commands are forgotten
+// only after another Timeout.
 func (m *Machine) expire(now time.Time) {
 	kept := m.sent[:0:0]
 	for _, c := range m.sent {
@@ -347,13 +341,13 @@ func (m *Machine) expire(now time.Time) {
 	m.sent = kept
 }
 
-// pause puts the next attempt off. There may have been none yet: the command that
-// failed can be from before, when the same user was wanted already.
+// pause delays the next attempt. attempts may be 0: the failed command can date from when the same
+// user was wanted before.
 func (m *Machine) pause(now time.Time) {
 	m.retryAt = now.Add(m.config.Retry << min(max(m.attempts-1, 0), 10))
 }
 
-// underWay reports whether an answer is waited for.
+// underWay reports whether an answer is awaited.
 func (m *Machine) underWay() bool {
 	for _, c := range m.sent {
 		if !c.late {
@@ -363,12 +357,11 @@ func (m *Machine) underWay() bool {
 	return false
 }
 
-// pending reports whether there is something to tell the agent.
+// pending reports whether a command is to be sent.
 func (m *Machine) pending() bool {
 	return m.connected && !m.refused && m.attempts < m.config.Attempts && m.confirmed != belief{true, m.target}
 }
 
-// next returns what to send now.
 func (m *Machine) next(now time.Time) []string {
 	m.expire(now)
 	if !m.pending() || m.underWay() || now.Before(m.retryAt) {
@@ -380,7 +373,6 @@ func (m *Machine) next(now time.Time) []string {
 	return []string{c.String()}
 }
 
-// parseLine takes apart three digits, a space and a text.
 func parseLine(line string) (code int, text string, ok bool) {
 	line = strings.TrimRight(line, "\r\n")
 	if len(line) < 3 || len(line) > 3 && line[3] != ' ' {
@@ -395,8 +387,8 @@ func parseLine(line string) (code int, text string, ok bool) {
 	return code, strings.TrimSpace(line[3:]), true
 }
 
-// checkUser finds names that would not arrive as they are: a line feed would even
-// be another command.
+// checkUser rejects names that would not arrive unchanged: after a line feed, another command would
+// begin.
 func checkUser(user string) error {
 	if len(user) > maxUser {
 		return fmt.Errorf("user: %d bytes, at most %d can be sent", len(user), maxUser)
@@ -407,7 +399,7 @@ func checkUser(user string) error {
 	return nil
 }
 
-// printable makes the guest's text fit for a status.
+// printable makes the guest's text safe for a status.
 func printable(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {

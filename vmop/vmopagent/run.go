@@ -10,31 +10,28 @@ import (
 	"time"
 )
 
-// maxLine is the longest line that is looked at, in bytes; the rest of a longer one
-// is skipped.
+// maxLine is the longest line that is parsed, in bytes; the rest of a longer one is skipped.
 const maxLine = 4096
 
-// writeTimeout bounds the wait for QEMU to take a line. Lines are short and sent
-// only to an agent that is there, so that one usually fits at once.
+// writeTimeout bounds the wait for QEMU to accept a line; usually there is room at once.
 const writeTimeout = 10 * time.Second
 
-// ErrDisconnected tells that the connection to the agent's port has ended.
+// ErrDisconnected is the error when the connection to the agent's port has ended.
 var ErrDisconnected = errors.New("connection to the VMOP agent lost")
 
-// Inputs are what the runner has to tell while Run works. Channels may be nil and
-// are not closed.
+// Inputs are the runner's inputs while Run works. Channels may be nil and are not closed.
 type Inputs struct {
-	Users <-chan string // the wanted user, "" for nobody, whenever it is read
+	Users <-chan string // the wanted user, "" for none
 	Ports <-chan bool   // whether the guest has the port open (VSERPORT_CHANGE)
 }
 
-// Run speaks with the agent behind conn, the host's end of its port, until the
-// context or the connection ends, and closes conn. report is called with the first
-// state and with each that differs, from Run's goroutine: it must not block. m
-// belongs to Run meanwhile and can be used for the next connection to the same
-// machine afterwards.
+// Run talks to the agent behind conn, the host's end of its port, until the context or the
+// connection ends, and closes conn. report is called with the first state and with each that
+// differs, from Run's goroutine: it must not block. m belongs to Run meanwhile and can be used for
+// the next connection to the same machine afterwards.
 //
-// The last report says that no agent is connected. The result is the context's error, or one that matches ErrDisconnected.
+// In the last report no agent is connected. The result is the context's error, or one that matches
+// ErrDisconnected.
 func Run(ctx context.Context, conn net.Conn, m *Machine, in Inputs, report func(State)) error {
 	if m == nil {
 		return errors.Join(errors.New("vmopagent: there is no machine: the pointer is nil"), conn.Close())
@@ -43,13 +40,13 @@ func Run(ctx context.Context, conn net.Conn, m *Machine, in Inputs, report func(
 	lines := make(chan string)
 	ended := make(chan error, 1)
 	go func() { ended <- read(conn, lines, stop) }()
-	// A write that waits ends with the context too.
+	// It also ends a blocked write.
 	release := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer func() {
 		release()
 		close(stop)
 		_ = conn.Close()
-		for range lines { // until the reader closes it, as the last thing it does
+		for range lines { // until read closes it, as its last step
 		}
 	}()
 
@@ -119,8 +116,7 @@ func write(conn net.Conn, lines []string) error {
 	return nil
 }
 
-// read hands out lines until the connection ends or nobody wants more, and closes
-// lines then.
+// read sends lines until the connection ends or stop is closed, and closes lines then.
 func read(conn io.Reader, lines chan<- string, stop <-chan struct{}) error {
 	defer close(lines)
 	r := bufio.NewReaderSize(conn, maxLine)
