@@ -13,19 +13,18 @@ const (
 	AttachmentPending Phase = "Pending"
 	// AttachmentAttaching is being plugged.
 	AttachmentAttaching Phase = "Attaching"
-	// AttachmentAttached is there for the guest.
+	// AttachmentAttached is available to the guest.
 	AttachmentAttached Phase = "Attached"
 	// AttachmentDetaching waits for the guest to release it, or for its last writes.
 	AttachmentDetaching Phase = "Detaching"
-	// AttachmentDetached is not there, and nothing of it is open.
+	// AttachmentDetached is unplugged, and all of it is closed.
 	AttachmentDetached Phase = "Detached"
 	// AttachmentFailed could not be plugged; the message says why.
 	AttachmentFailed Phase = "Failed"
 )
 
-// attachments gives the guest the disks that come and go, and takes from it those that it
-// shall not have any more. A guest must agree to that: it is asked a few
-// times, again after a reset, and nothing is taken from it by force.
+// attachments plugs the wanted disks and unplugs the others. Unplugging needs the guest's consent:
+// it is asked a few times, and again after a reset, but never forced.
 func (d *decider) attachments() {
 	wanted := map[string]bool{}
 	for _, a := range d.in.Config.Runner.VM.Attachments {
@@ -43,7 +42,7 @@ func (d *decider) attachments() {
 		switch {
 		case o.UID == "":
 			closing = "what the guest has written is brought to the storage"
-			// It ends with the connection at the latest, which is bounded.
+			// It ends with the connection at the latest, which has a timeout.
 			if exhausted, problem := d.attempt(d.goal("closed"), CloseDisk{Port: o.Port}); problem != "" || exhausted {
 				closing = "it cannot be closed" + because(problem)
 			}
@@ -70,7 +69,7 @@ func (d *decider) attachments() {
 	}
 }
 
-// missing sees to an attachment of which the guest has no device.
+// missing handles an attachment of which the guest has no device.
 func (d *decider) missing(a runnerconfig.Attachment, taken map[int]bool, closing string) Attachment {
 	free := d.place(a, taken)
 	switch {
@@ -89,7 +88,7 @@ func (d *decider) missing(a runnerconfig.Attachment, taken map[int]bool, closing
 	}
 	step := PlugDisk{UID: a.UID, Serial: d.in.Config.Runner.VM.AttachmentSerial(a.UID), Port: free, Path: a.Path, GrowTo: int64(a.GrowTo)}
 	exhausted, problem := d.attempt(d.goal([]any{a.Path, a.Address, a.Fingerprint}), step)
-	taken[free] = !exhausted // one that cannot be plugged keeps no other from its place
+	taken[free] = !exhausted // one that cannot be plugged does not block its place
 	switch {
 	case exhausted:
 		return Attachment{Phase: AttachmentFailed, Message: "it cannot be plugged" + because(problem)}
@@ -99,8 +98,8 @@ func (d *decider) missing(a runnerconfig.Attachment, taken map[int]bool, closing
 	return Attachment{Phase: AttachmentAttaching}
 }
 
-// place is the port for an attachment: the one that it has had before, if that is free, or
-// else the first one that is nobody's, be it taken or had before by another one. It is
+// place returns the port for an attachment: its previous one if that is free, otherwise the first
+// one that is neither taken nor another attachment's previous one, otherwise any free one. It is
 // beyond the last port if all are taken.
 func (d *decider) place(a runnerconfig.Attachment, taken map[int]bool) int {
 	if had := a.Place - 1; had >= 0 && had < d.in.Machine.Ports && !taken[had] {
@@ -119,7 +118,7 @@ func (d *decider) place(a runnerconfig.Attachment, taken map[int]bool) int {
 			return port
 		}
 		if free < 0 {
-			free = port // rather than none
+			free = port // used if there is no better one
 		}
 	}
 	if free < 0 {

@@ -5,28 +5,25 @@ import (
 )
 
 const (
-	// maxTries bounds the attempts to reach one goal.
 	maxTries = 5
-	// firstPause is what an attempt gets to show an effect, the first time; it
-	// doubles with each. Together they are two and a half minutes: a guest that
-	// boots meanwhile is reached by the later ones.
+	// firstPause is the time that the first attempt gets to show an effect; it doubles with each.
+	// Together they are two and a half minutes, in which a guest can boot.
 	firstPause = 5 * time.Second
 )
 
 func pause(count int) time.Duration { return firstPause << (count - 1) }
 
-// verdict is whether to attempt something.
 type verdict int
 
 const (
 	tryNow verdict = iota
 	// tryLater means that the last attempt may still have its effect.
 	tryLater
-	// tryNoMore means that nothing is left to try for this goal.
+	// tryNoMore means that all attempts for this goal were made.
 	tryNoMore
 )
 
-// try decides about an attempt of the part that step belongs to, and records it.
+// try decides about an attempt at the part of a step, and records it.
 func (d *decider) try(step Step, goal string) verdict {
 	part := step.part()
 	t := d.out.Memory.Tries[part]
@@ -49,15 +46,13 @@ func (d *decider) try(step Step, goal string) verdict {
 	return tryNow
 }
 
-// givenUp reports whether nothing is left to try for a goal of the part that step
-// belongs to.
+// givenUp reports whether all attempts at a goal of the step's part were made.
 func (d *decider) givenUp(step Step, goal string) bool {
 	t := d.in.Memory.Tries[step.part()]
 	return t.Goal == goal && t.Count >= maxTries && !d.in.Now.Before(t.Last.Add(pause(t.Count)))
 }
 
-// attempt adds steps that lead to a goal, if it is time for them, and returns
-// what to say about it meanwhile.
+// attempt adds steps that lead to a goal, if it is time for them, and returns the last problem.
 func (d *decider) attempt(goal string, steps ...Step) (exhausted bool, problem string) {
 	switch d.try(steps[0], goal) {
 	case tryNow:

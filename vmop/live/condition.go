@@ -31,31 +31,29 @@ const (
 const (
 	// ReasonAsConfigured goes with everything that is well.
 	ReasonAsConfigured = conditions.ReasonAsConfigured
-	// ReasonMakingDisks: the guest waits for disks that are made of images.
+	// ReasonMakingDisks means that the guest waits for disks that are created from images.
 	ReasonMakingDisks = conditions.ReasonMakingDisks
-	// ReasonAdjusting means that something is under way; there is a time to look
-	// again.
+	// ReasonAdjusting means that something is under way; [Decision.Wake] is set.
 	ReasonAdjusting = conditions.ReasonAdjusting
-	// ReasonAboveMaximum means that what is desired is more than the machine was started
-	// with, and was reached as far as possible.
+	// ReasonAboveMaximum means that the machine was started with less than is desired, and has
+	// reached that maximum.
 	ReasonAboveMaximum = conditions.ReasonAboveMaximum
-	// ReasonGuestDoesNotFollow means that the guest was asked in vain.
+	// ReasonGuestDoesNotFollow means that the guest did not respond to all attempts.
 	ReasonGuestDoesNotFollow = conditions.ReasonGuestDoesNotFollow
-	// ReasonRefused means that QEMU refused, or that the value makes no sense.
+	// ReasonRefused means that QEMU refused, or that the value is invalid.
 	ReasonRefused = conditions.ReasonRefused
 	// ReasonNotSupported means that the machine lacks the device for it.
 	ReasonNotSupported = conditions.ReasonNotSupported
-	// ReasonWaitingForTray means that the guest has locked a CD tray. It ends
-	// with an event.
+	// ReasonWaitingForTray means that the guest has locked a CD tray. An event reports its opening.
 	ReasonWaitingForTray = conditions.ReasonWaitingForTray
 	// ReasonCurlMissing means that QEMU cannot read images over http.
 	ReasonCurlMissing = conditions.ReasonCurlMissing
-	// ReasonChangesWait means that a part of the machine is as configured with the next start.
+	// ReasonChangesWait means that a change waits for the next start.
 	ReasonChangesWait = conditions.ReasonChangesWait
 	// ReasonChangesPendingRestart and ReasonNoRestartRequired are those of [RestartRequired].
 	ReasonChangesPendingRestart = conditions.ReasonChangesPendingRestart
 	ReasonNoRestartRequired     = conditions.ReasonNoRestartRequired
-	// ReasonNoPassword means that the display has none.
+	// ReasonNoPassword means that the display has no password.
 	ReasonNoPassword = conditions.ReasonNoPassword
 	// ReasonRunning, ReasonNotStarted, ReasonPaused and those below are QEMU's
 	// run states.
@@ -65,15 +63,15 @@ const (
 	// ReasonDiskFull means that the machine waits for space on the host.
 	ReasonDiskFull  = conditions.ReasonDiskFull
 	ReasonDiskError = conditions.ReasonDiskError
-	// ReasonGuestPanicked and ReasonWatchdog are pauses because of the guest.
+	// ReasonGuestPanicked and ReasonWatchdog are pauses caused by the guest.
 	ReasonGuestPanicked = conditions.ReasonGuestPanicked
 	ReasonWatchdog      = conditions.ReasonWatchdog
 	ReasonInternalError = conditions.ReasonInternalError
-	// ReasonStopped is any other state, which the message names.
+	// ReasonStopped is any other state; the message names it.
 	ReasonStopped = conditions.ReasonStopped
 )
 
-// Condition says how far a part of the machine is as configured.
+// Condition reports how far a part of the machine is as configured.
 type Condition struct {
 	Type    string `json:"type"`
 	Status  Status `json:"status"`

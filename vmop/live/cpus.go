@@ -48,13 +48,13 @@ func (d *decider) cpus() {
 	case present > wanted && len(removable) == 0:
 		d.condition(CPUsAdjusted, False, ReasonNotSupported, "%d of the %d CPUs cannot be removed before the next start", present-wanted, present)
 	case present > wanted:
-		// The last ones first, so that the guest keeps a whole topology.
+		// In reverse order, the guest keeps a complete topology.
 		slices.Reverse(removable)
 		var steps []Step
 		for _, id := range removable[:min(present-wanted, len(removable))] {
 			steps = append(steps, UnplugCPU{ID: id})
 		}
-		// A guest that has booted anew may do what the last one did not.
+		// After a reset, the guest may respond.
 		exhausted, problem := d.attempt(d.goal(fmt.Sprint(wanted, " after reset ", d.in.Observed.Resets)), steps...)
 		if exhausted {
 			d.condition(CPUsAdjusted, False, ReasonGuestDoesNotFollow, "there are %d CPUs, %d are wanted: the guest does not release them%s", present, desired, because(problem))
@@ -68,13 +68,13 @@ func (d *decider) cpus() {
 	}
 }
 
-// moreCPUs plugs those that are lacking, as far as there is room for them.
+// moreCPUs plugs the lacking CPUs for which there is room.
 func (d *decider) moreCPUs(present, wanted, desired int, lacking []Step) {
 	reach, goal := wanted, d.goal(wanted)
 	if !d.in.Machine.KVM {
 		reach = min(wanted, max(present, translationRoom(d.in.Observed.Translation, len(d.in.Observed.CPUs))))
-		// The guest goes on to fill the cache meanwhile, so that the room for each is looked
-		// at anew: QEMU was seen to end while several were plugged after one look.
+		// One at a time: the guest goes on filling the cache, and QEMU was seen to end while
+		// several were plugged after one check.
 		lacking, goal = lacking[:1], d.goal(present+1)
 	}
 	var exhausted bool
@@ -93,8 +93,7 @@ func (d *decider) moreCPUs(present, wanted, desired int, lacking []Step) {
 	}
 }
 
-// LacksCPUs reports whether a machine has fewer CPUs than its configuration wants, and
-// places for more.
+// LacksCPUs reports whether a machine has fewer CPUs than its configuration wants, and free slots.
 func LacksCPUs(c *runnerconfig.Config, slots []CPUSlot) bool {
 	present := 0
 	for i := range slots {
@@ -105,24 +104,22 @@ func LacksCPUs(c *runnerconfig.Config, slots []CPUSlot) bool {
 	return c != nil && present < min(c.Runner.VM.CurrentCPUs, len(slots))
 }
 
-// The cache for translated code of a QEMU that emulates processors is divided into
-// regions: each processor has one to write to, and takes the next free one when that is
-// full. When none is free, the whole cache is emptied by the processor that needs one. A
-// processor that is plugged needs one, too, and QEMU (7.2 was tried) ends
-// where none is free: "tcg_region_initial_alloc__locked: assertion failed".
+// An emulating QEMU divides its cache for translated code into regions: each processor writes to
+// one, and takes the next free one when that is full. When none is free, the processor that needs
+// one empties the whole cache. But when a plugged processor finds none free, QEMU ends (seen with
+// 7.2): "tcg_region_initial_alloc__locked: assertion failed".
 const (
-	// translationSize is before the bytes of code that there are and may be, in QEMU's
-	// text.
+	// translationSize precedes the used and the total bytes of code in QEMU's text.
 	translationSize = "gen code size"
-	// leastRegion is what a region has at least, in bytes, where there are more of them
-	// than processors, and regionsEach how many there are for each processor at most.
+	// leastRegion is the minimum size of a region in bytes if there are more regions than
+	// processors, regionsEach the maximum number of regions for each processor.
 	leastRegion = 2 << 20
 	regionsEach = 8
 )
 
-// translationRoom is how many processors there can be without an end of QEMU by that: even
-// if those that there are have just begun with their regions, there is a free one for each
-// that is to come. What is not understood does not hinder.
+// translationRoom returns how many processors can exist without that end of QEMU: even if the
+// present ones have just begun their regions, each new one finds a free one. A text of another form
+// is no limit.
 func translationRoom(text string, maximum int) int {
 	_, rest, _ := strings.Cut(text, translationSize)
 	var used, all int64
@@ -135,12 +132,12 @@ func translationRoom(text string, maximum int) int {
 	} else {
 		regions = min(regions, most*regionsEach)
 	}
-	// Full ones are at most as many as fit into what is used, and one that fills before the
-	// processor is there: QEMU was seen to end of it.
+	// At most as many regions are full as fit into what is used, plus one that fills before the
+	// processor is plugged: QEMU was seen to end by that.
 	return int(regions - (used*regions+all-1)/all)
 }
 
-// plugs fills slots, with ids that are not in use.
+// plugs returns the steps to fill slots, with unused ids.
 func plugs(free []CPUSlot, used map[string]bool) []Step {
 	var steps []Step
 	next := 1
@@ -159,7 +156,6 @@ func plugs(free []CPUSlot, used map[string]bool) []Step {
 	return steps
 }
 
-// place is the position of a slot in the topology, outermost part first.
 func place(s CPUSlot) []int64 {
 	var out []int64
 	for _, key := range []string{"socket-id", "die-id", "cluster-id", "module-id", "core-id", "thread-id"} {

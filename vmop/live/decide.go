@@ -1,7 +1,7 @@
 package live
 
-// Decide returns what to do now. It depends on its argument alone. Without a wanted
-// configuration, or that which QEMU was started with, there is nothing to do.
+// Decide returns the steps to take now. It depends on its argument alone. Without the wanted
+// configuration, or the one that QEMU was started with, it returns no steps.
 func Decide(in Input) Decision {
 	if in.Config == nil || in.Machine.Started == nil {
 		return Decision{Memory: in.Memory.clone()}
@@ -15,7 +15,7 @@ func Decide(in Input) Decision {
 	d.usbDevices()
 	d.display()
 	d.reset()
-	d.power() // the guest executes nothing before all the rest was tried
+	d.power() // last: the guest executes nothing before all the rest was tried
 	d.restart()
 	return d.out
 }

@@ -5,19 +5,17 @@ import "fmt"
 type decider struct {
 	in  Input
 	out Decision
-	// waits are the keys below "/Runner" of what could be live, but not in this
-	// machine.
+	// waits are the keys below "/Runner" of live changes that this machine does not support.
 	waits []string
-	// grown are the positions of drives that have grown since the start, and
-	// refusedGrowth says why one has not.
+	// grown are the indices of drives that have grown since the start; refusedGrowth is the reason
+	// why one has not.
 	grown         []int
 	refusedGrowth string
 }
 
-// goal names what an attempt is for. A new configuration is a new goal.
+// goal names what an attempt is for. It differs for each generation of the configuration.
 func (d *decider) goal(what any) string { return fmt.Sprintf("%v in %d", what, d.in.Generation) }
 
-// because adds the cause to a message, if there is one.
 func because(problem string) string {
 	if problem == "" {
 		return ""

@@ -10,15 +10,14 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// sector is what QEMU's block layer counts in, in bytes: the size of a disk is a
-// multiple.
+// sector is the unit of QEMU's block layer, in bytes.
 const sector = 512
 
-// WholeSectors is a size of a disk in bytes, rounded up to what QEMU counts in.
+// WholeSectors rounds the size of a disk in bytes up to a multiple of QEMU's sectors.
 func WholeSectors(bytes int64) int64 { return (bytes + sector - 1) / sector * sector }
 
-// wantedSize is how large a drive is to be while the machine runs. Who says to what size
-// an image is to grow knows that its volume has that.
+// wantedSize returns the size that a drive is to have while the machine runs. GrowTo is only set to
+// a size that the image's volume has.
 func (d *decider) wantedSize(w *runnerconfig.Drive) int64 {
 	if d.in.Machine.GrowsDisks {
 		return int64(max(w.Size, w.GrowTo))
@@ -26,10 +25,9 @@ func (d *decider) wantedSize(w *runnerconfig.Drive) int64 {
 	return int64(w.GrowTo)
 }
 
-// disks grows the disks whose size in the configuration is larger than it was when the
-// machine was started, and tells how large those are that have a size to grow to. What
-// cannot be done now stays among what waits for the next start, where images grow, too.
-// Nothing ever shrinks.
+// disks grows the disks that are larger in the configuration than at the machine's start, and
+// reports the sizes of those with a size to grow to. What cannot grow now waits for the next start,
+// where images grow, too. Disks never shrink.
 func (d *decider) disks() {
 	observed := map[string]Disk{}
 	for _, o := range d.in.Observed.Disks {
@@ -39,7 +37,7 @@ func (d *decider) disks() {
 	n := 0
 	for i, w := range d.unplugged() {
 		if i >= len(started) || started[i].Type != w.Type || started[i].Name != w.Name || started[i].Where() != w.Where() {
-			break // from here on the disks of the running machine are others
+			break // the remaining disks of the running machine are others
 		}
 		if w.Type == runnerconfig.DriveCD {
 			continue
@@ -67,8 +65,8 @@ func (d *decider) disks() {
 	}
 }
 
-// unplugged are the drives of the wanted configuration without those that were plugged
-// since the machine was started, wherever in the list they are.
+// unplugged returns the drives of the wanted configuration without those plugged since the machine
+// was started.
 func (d *decider) unplugged() []runnerconfig.Drive {
 	return slices.DeleteFunc(slices.Clone(d.in.Config.Runner.VM.Drives), func(w runnerconfig.Drive) bool {
 		return w.Type != runnerconfig.DriveCD && w.Name != "" &&
@@ -76,8 +74,8 @@ func (d *decider) unplugged() []runnerconfig.Drive {
 	})
 }
 
-// withoutGrown is the wanted configuration with the disks that have grown as they
-// were at the start, and without those that were plugged since.
+// withoutGrown returns the wanted configuration with the start's sizes of grown disks, and without
+// the disks plugged since.
 func (d *decider) withoutGrown() *runnerconfig.Config {
 	c := *d.in.Config
 	c.Runner.VM.Drives = d.unplugged()

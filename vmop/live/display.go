@@ -34,7 +34,7 @@ func (d *decider) display() {
 		expiry = "never"
 	}
 	if !validExpiry(expiry) {
-		// A new password is not set either: it would be valid for ever.
+		// Without a valid expiry, a new password would be valid for ever, so it is not set.
 		d.condition(DisplayPasswordSet, False, ReasonRefused, `the expiry of the password is none: want "now", "never", "+SECONDS" or seconds since 1970`)
 		return
 	}
@@ -48,7 +48,7 @@ func (d *decider) display() {
 		}
 	}
 	for _, p := range protocols {
-		// The expiry comes first, so that no password is valid for longer than meant.
+		// The expiry comes first, so that no password is valid for longer than intended.
 		if key := expiryKey(expiry, s.Password); key != d.in.Memory.Secrets[p].Expiry {
 			exhausted, problem := d.attempt(d.goal(key), ExpireDisplayPassword{Protocol: p, Time: expiry, For: s.Password})
 			pending("the password's expiry", exhausted, problem)

@@ -7,8 +7,7 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// DisplayProtocols are the protocols of the display that a machine with this
-// configuration is started with.
+// DisplayProtocols are the display protocols of a machine that is started with this configuration.
 func DisplayProtocols(c *runnerconfig.Config) []string {
 	if c == nil {
 		return nil
@@ -20,12 +19,12 @@ func DisplayProtocols(c *runnerconfig.Config) []string {
 	return out
 }
 
-// VNCPasswordBytes is how much of a password the VNC protocol compares
-// (RFC 6143, section 7.2.2), less than any other.
+// VNCPasswordBytes is how much of a password the VNC protocol compares (RFC 6143, section 7.2.2);
+// no other protocol compares less.
 const VNCPasswordBytes = 8
 
-// shortens is the first of the protocols that does not compare all of a password; "" if
-// all do.
+// shortens returns the first of the protocols that does not compare all of a password; "" if all
+// do.
 func shortens(protocols []string) qemucmd.DisplayProtocol {
 	for _, p := range protocols {
 		if p := qemucmd.DisplayProtocol(p); p.PasswordBytes() > 0 {
@@ -35,8 +34,8 @@ func shortens(protocols []string) qemucmd.DisplayProtocol {
 	return ""
 }
 
-// expiryKey names an expiry that was set. A time from now on counts anew for each
-// password; never is what QEMU has from the start.
+// expiryKey identifies an expiry. A relative time starts anew for each password; never is QEMU's
+// default.
 func expiryKey(time, password string) string {
 	if time == "never" {
 		return ""
@@ -44,7 +43,7 @@ func expiryKey(time, password string) string {
 	return time + " for " + password
 }
 
-// validExpiry guards what QEMU 7.2 does not check.
+// validExpiry checks what QEMU 7.2 does not.
 func validExpiry(s string) bool {
 	if s == "now" || s == "never" {
 		return true

@@ -2,24 +2,23 @@ package live
 
 import "github.com/vmop/sdk/vmop/runnerconfig"
 
-// DisplayCertificate is the name of the [Document] that a display identifies itself by.
+// DisplayCertificate is the name of the [Document] with the certificate of the display.
 const DisplayCertificate = "displayCertificate"
 
-// Document is a document for the guest, for its cloud-init or Windows' setup, or the
-// certificate of the display, that comes from a Secret and is another one than when the
-// machine was started. Nothing tells what stands in it.
+// Document is a document from a Secret that differs from the one at the machine's start: one for
+// the guest's cloud-init or Windows' setup, or the certificate of the display. It never contains
+// the content.
 type Document struct {
-	// Name is that of the document: metaData, userData, networkConfig, sysprep or
-	// displayCertificate.
+	// Name is metaData, userData, networkConfig, sysprep or displayCertificate.
 	Name string `json:"name"`
-	// Missing says that there is none any more: the Secret is gone, or the key of it,
-	// without which the machine is not started again.
+	// Missing reports that the Secret, or its key, was deleted; if the key is required, the machine
+	// is not started again.
 	Missing bool `json:"missing,omitempty"`
 }
 
-// ChangedDocuments are the documents whose content is another one than that with which
-// a machine was started. A configuration that names another Secret or key is not among
-// them: it differs itself.
+// ChangedDocuments are the documents whose content differs from the one with which a machine was
+// started. They exclude a configuration that names another Secret or key: that change is in the
+// configuration itself.
 func ChangedDocuments(started, now *runnerconfig.Config) []Document {
 	if started == nil || now == nil {
 		return nil
@@ -49,8 +48,8 @@ func ChangedDocuments(started, now *runnerconfig.Config) []Document {
 	return out
 }
 
-// changedAnswers is the one for the answers of Windows' setup, which are there if there
-// is one of the files.
+// changedAnswers returns the document for the answers of Windows' setup, which exist if one of the
+// files does.
 func changedAnswers(was, is *runnerconfig.Sysprep) []Document {
 	digests := func(s *runnerconfig.Sysprep) (secret, all string, there bool) {
 		for _, source := range s.Sources() {

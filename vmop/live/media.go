@@ -10,7 +10,7 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// problem is what keeps a drive from having its medium.
+// problem is why a drive does not have its medium.
 type problem struct{ reason, message string }
 
 func (d *decider) media() {
@@ -45,7 +45,7 @@ func (d *decider) media() {
 		d.asConfigured(MediaChanged)
 		return
 	}
-	// What is under way is the least interesting.
+	// Any other reason takes precedence.
 	reason := ReasonAdjusting
 	var messages []string
 	for _, p := range problems {
@@ -58,10 +58,9 @@ func (d *decider) media() {
 	d.condition(MediaChanged, False, reason, "%s", told)
 }
 
-// medium brings one drive to its medium. What decides is the medium alone: a
-// guest that opens or closes the tray is left to it. QEMU stands still while it
-// waits for an http server, for five seconds at most: a server that is away costs
-// the guest a few such pauses, until the attempts are used up.
+// medium brings a drive to its medium. Only the medium counts: whether the tray is open is left to
+// the guest. QEMU blocks while it waits for an http server, for five seconds at most; the number of
+// attempts bounds these pauses of the guest.
 func (d *decider) medium(o Drive, wanted string) (reason, message string) {
 	file, isURL, err := imageName(wanted)
 	switch {
@@ -98,8 +97,8 @@ func (d *decider) medium(o Drive, wanted string) (reason, message string) {
 	return ReasonAdjusting, "changing the medium" + because(problem)
 }
 
-// imageName is a medium as QEMU must be told it. A relative path gets a form that
-// QEMU cannot take for the name of a protocol.
+// imageName returns a medium's name for QEMU. A relative path gets a prefix so that QEMU does not
+// take it for a protocol.
 func imageName(image string) (name string, isURL bool, problem string) {
 	if image == "" {
 		return "", false, ""
@@ -122,8 +121,8 @@ func imageName(image string) (name string, isURL bool, problem string) {
 	return "./" + path.Clean(image), false, ""
 }
 
-// same reports whether two names are of one image. What QEMU reports may be what it
-// was started with.
+// same reports whether two names are of one image. QEMU may report the name that it was started
+// with.
 func same(observed, name string) bool {
 	other, _, _ := imageName(observed)
 	return other == name

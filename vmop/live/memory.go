@@ -7,47 +7,47 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// Memory is what must be remembered between decisions, because QEMU cannot be
-// asked for it. [Start] makes the first one.
+// Memory is the state between decisions that cannot be queried from QEMU. [Start] returns the first
+// one.
 type Memory struct {
 	// Tries are the attempts by part.
 	Tries map[string]Try
-	// ResetCounter is the counter up to which resets are done.
+	// ResetCounter is the counter of the last reset that was done.
 	ResetCounter int64
-	// ResetEnds says that a reset would end the machine.
+	// ResetEnds reports whether a reset would end the machine.
 	ResetEnds bool
-	// ResetUnsure says that it may be otherwise; see [Memory.Unsure].
+	// ResetUnsure reports that ResetEnds may be wrong; see [Memory.Unsure].
 	ResetUnsure bool
-	// Resets is the number of resets that were seen, ResetAt when the last was.
+	// Resets is the number of observed resets, ResetAt the time of the last one.
 	Resets  int
 	ResetAt time.Time
-	// Secrets are what the protocols of the display have, by their names.
+	// Secrets are the states of the display's protocols, by name.
 	Secrets map[string]DisplayState
-	// Password is the digest of the last display password that all protocols
-	// had, and PasswordSerial counts them: who waits for a new password may then
-	// use it, whichever way he comes.
+	// Password is the digest of the last display password that all protocols had, and
+	// PasswordSerial counts them: a client that waits for a new password may then use it with any
+	// protocol.
 	Password       string
 	PasswordSerial int64
-	// Balloon is what the guest was asked to have last, in bytes; 0 is nothing. A guest that has
-	// its target may still be changing.
+	// Balloon is the last size requested from the guest, in bytes; 0 is none. A guest that has
+	// reached its target may still be changing.
 	Balloon int64
-	// Power is the number of the last request that was fulfilled.
+	// Power is the number of the last fulfilled request.
 	Power int
-	// Full says that the machine was found paused for a full disk.
+	// Full reports that the machine was found paused for a full disk.
 	Full bool
 }
 
-// DisplayState is what a protocol of the display has.
+// DisplayState is the state of a protocol of the display.
 type DisplayState struct {
 	// Password is the digest of the password that is set.
 	Password string
-	// Expiry is what was set last, and for which password; empty is never.
+	// Expiry is the last expiry that was set, and for which password; empty is never.
 	Expiry string
 }
 
 // Try records attempts to reach a goal.
 type Try struct {
-	// Goal tells when a record is about something else.
+	// Goal identifies what was attempted: a record with another goal does not apply.
 	Goal string
 	// Count is the number of attempts, Last the time of the last one.
 	Count int
@@ -56,8 +56,8 @@ type Try struct {
 	Error string
 }
 
-// Start is the memory of a machine that was just started: its reset counter is
-// the one from which on resets count.
+// Start returns the memory of a machine that was just started: only later increments of its reset
+// counter are resets.
 func Start(c *runnerconfig.Config) Memory {
 	m := Memory{ResetCounter: resetCounter(c)}
 	for _, p := range DisplayProtocols(c) {
@@ -69,8 +69,8 @@ func Start(c *runnerconfig.Config) Memory {
 	return m
 }
 
-// Unsure records that QEMU has not answered, and may still do what a step asks for.
-// That matters where it cannot be observed.
+// Unsure records that QEMU has not answered, and may still execute a step. That matters for a step
+// whose effect cannot be observed.
 func (m Memory) Unsure(s Step) Memory {
 	if _, ok := s.(SetResetAction); ok {
 		m = m.clone()
@@ -79,9 +79,8 @@ func (m Memory) Unsure(s Step) Memory {
 	return m
 }
 
-// Result records that a step was executed; problem says why it was refused, and
-// is empty if it was not. It also takes what QEMU reports later: that the guest
-// refused. The receiver stays as it is.
+// Result returns the memory after a step was executed; problem is why it was refused, empty if it
+// was not. It also records a later refusal by the guest.
 func (m Memory) Result(s Step, problem string) Memory {
 	if s == nil {
 		return m
@@ -138,7 +137,7 @@ func (m Memory) clone() Memory {
 	return m
 }
 
-// resetCounter is the counter of a configuration. Where it has not been set yet, the first count is
+// resetCounter returns the counter of a configuration. If it was not set before, the first count is
 // a reset.
 func resetCounter(c *runnerconfig.Config) int64 {
 	if c != nil && c.Runner.ResetCounter != nil {

@@ -10,8 +10,8 @@ import (
 // balloonPage is the granularity of a virtio balloon (virtio 1.2, §5.5), bytes.
 const balloonPage = 4096
 
-// BalloonTarget is the memory that the guest should have, in bytes: what is asked for, as far as
-// the machine has it.
+// BalloonTarget is the memory that the guest should have, in bytes: what is requested, up to the
+// machine's RAM.
 func BalloonTarget(c *runnerconfig.Config, ram int64) int64 {
 	if c == nil {
 		return ram
@@ -27,14 +27,12 @@ func BalloonReached(actual, target int64) bool {
 	return actual-target < balloonPage && target-actual < balloonPage
 }
 
-// ramInterval is the least time between two reports of a balloon on its way, as
-// VM-Operator has it.
+// ramInterval is the least time between two reports of a changing balloon, as in VM-Operator.
 const ramInterval = 15 * time.Second
 
-// ReportRAM reports whether to report the memory that the guest has, in bytes: at
-// most every 15 seconds while it changes, and at once when it has reached its
-// target. said is what was reported last and at when. Where a report must wait,
-// wake is when to look again.
+// ReportRAM reports whether to report the guest's memory, in bytes: at most every 15 seconds while
+// it changes, and at once when it has reached its target. said is the last reported size and at its
+// time. If a report must wait, wake is when to call it again.
 func ReportRAM(actual, target, said int64, at, now time.Time) (report bool, wake time.Time) {
 	if actual == said {
 		return false, time.Time{}
@@ -79,10 +77,9 @@ func (d *decider) memory() {
 // nudge is by how much the balloon is moved to make the guest report its size.
 const nudge = 1 << 20
 
-// balloonAttempt is the next attempt to reach a target. After a reset QEMU goes
-// on to report the size that the guest had before, until the guest changes it;
-// one that booted with the right size sees no cause for that. So every second
-// attempt asks for a little less.
+// balloonAttempt is the next attempt to reach a target. After a reset, QEMU reports the guest's
+// previous size until the guest changes it, which a guest that booted with the right size does not.
+// So every second attempt requests a little less.
 func (d *decider) balloonAttempt(target int64) (string, Step) {
 	step := SetBalloon{Bytes: target}
 	goal := d.goal(fmt.Sprint(target, " after reset ", d.in.Observed.Resets))

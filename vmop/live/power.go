@@ -6,24 +6,24 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// QEMU's run states that matter here (RunState in qapi/run-state.json).
+// The relevant run states of QEMU (RunState in qapi/run-state.json).
 const (
 	stateInMigrate = "inmigrate"
 	statePrelaunch = "prelaunch"
 	stateRunning   = "running"
 	statePaused    = "paused"
 	stateIOError   = "io-error"
-	// stateGuestPanicked and stateWatchdog are reached where QEMU was told to
-	// pause for them; both can be left by cont.
+	// stateGuestPanicked and stateWatchdog occur if QEMU was configured to pause for them; cont
+	// leaves both.
 	stateGuestPanicked = "guest-panicked"
 	stateWatchdog      = "watchdog"
-	// stateInternalError can be left by a reset only.
+	// stateInternalError is only left by a reset.
 	stateInternalError = "internal-error"
 )
 
-// resetCalm is how long after a reset the next one is none by the guest: SeaBIOS
-// resets a machine again that was reset from outside, in a moment or, on a busy
-// host, in some.
+// resetCalm is the time after a requested reset in which another one is not attributed to the
+// guest: SeaBIOS resets a machine a second time after an external reset, on a busy host only after
+// some seconds.
 const resetCalm = 30 * time.Second
 
 func (d *decider) reset() {
@@ -31,7 +31,7 @@ func (d *decider) reset() {
 		d.out.Memory.Resets, d.out.Memory.ResetAt = n, d.in.Now
 	}
 	if !d.resetAsked() {
-		return // it is one, whatever a reset by the guest is
+		return // it is one, whatever a reset by the guest does
 	}
 	ends := d.in.Config.Runner.GuestResetEnds
 	if ends == d.in.Memory.ResetEnds && !d.in.Memory.ResetUnsure {
@@ -40,7 +40,7 @@ func (d *decider) reset() {
 	if ends {
 		calm := d.out.Memory.ResetAt
 		if asked := d.in.Memory.Tries[Reset{}.part()].Last; asked.After(calm) {
-			calm = asked // QEMU may not have told of it yet
+			calm = asked // QEMU may not have reported it yet
 		}
 		if calm = calm.Add(resetCalm); d.in.Now.Before(calm) {
 			d.wake(calm)
@@ -50,13 +50,12 @@ func (d *decider) reset() {
 	d.attempt(d.goal(ends), SetResetAction{Ends: ends})
 }
 
-// resetAsked sees to a reset that is asked for, and reports whether none is under
-// way.
+// resetAsked handles a requested reset, and reports whether none is under way.
 func (d *decider) resetAsked() bool {
 	counter, done := resetCounter(d.in.Config), d.in.Memory.ResetCounter
 	switch {
 	case counter < done || d.in.Observed.RunState == statePrelaunch:
-		// Whoever counts has begun anew, or there is nothing to reset yet.
+		// The counter was started anew, or the guest does not execute yet.
 		d.out.Memory.ResetCounter = counter
 	case counter > done:
 		goal := d.goal(counter)
@@ -78,14 +77,13 @@ func (d *decider) resetAsked() bool {
 }
 
 const (
-	// spaceEnough is the space in bytes that must be free before a machine goes
-	// on whose disk was full: with less it would stop again at once.
+	// spaceEnough is the free space in bytes at which a machine with a full disk is resumed: with
+	// less it would stop again at once.
 	spaceEnough = 64 << 20
-	// spaceInterval is the pause between looks at a full disk: nothing tells
-	// when there is space again.
+	// spaceInterval is the polling interval for a full disk: no event reports free space.
 	spaceInterval = 5 * time.Second
-	// spaceCalm is how long a machine must have run after it went on, for the
-	// next full disk to be another matter.
+	// spaceCalm is how long a machine must have run since it was resumed for the next full disk to
+	// be a new problem.
 	spaceCalm = 10 * time.Minute
 )
 
@@ -119,7 +117,7 @@ func (d *decider) power() {
 			return
 		}
 	case open:
-		d.out.Memory.Power = request.Number // it is so already, or cannot become so
+		d.out.Memory.Power = request.Number // it is in that state already, or cannot reach it
 	}
 	switch e := d.in.Observed.IOError; {
 	case state == stateRunning:
@@ -148,12 +146,11 @@ func (d *decider) power() {
 
 func (d *decider) request() string { return "request " + d.goal(d.in.Power.Number) }
 
-// waitForSpace lets a machine go on that was paused for a full disk, once there
-// is space.
+// waitForSpace resumes a machine that was paused for a full disk once there is space.
 func (d *decider) waitForSpace(e IOError) {
 	if !d.out.Memory.Full {
 		d.out.Memory.Full = true
-		// A machine that ran on for long has used the space that there was.
+		// A machine that ran for long has used the space that was free.
 		if t := d.out.Memory.Tries[Cont{}.part()]; d.in.Now.Sub(t.Last) > spaceCalm {
 			delete(d.out.Memory.Tries, Cont{}.part())
 		}
@@ -162,6 +159,6 @@ func (d *decider) waitForSpace(e IOError) {
 		d.wake(d.in.Now.Add(spaceInterval))
 		return
 	}
-	// Bounded: space may be free and still not for this file (a quota).
+	// Attempts are bounded: free space may not be available to this file (a quota).
 	d.attempt(d.goal("space"), Cont{})
 }

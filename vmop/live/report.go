@@ -8,14 +8,14 @@ import (
 	"github.com/vmop/sdk/vmop/conditions"
 )
 
-// The types of VM-Operator's conditions, which its users and their tools read
-// from a VirtualMachine. [Report] gives all of them, in this order.
+// The types of VM-Operator's conditions, which its users and tools read. [Report] returns all of
+// them, in this order.
 const (
-	// Running is True while the guest is there, also while it is being stopped.
+	// Running is True while the guest executes, including while it is being stopped.
 	Running = conditions.Running
 	// Booted is True once the guest agent has answered.
 	Booted = conditions.Booted
-	// VmopAgentConnected is True while the VMOP agent in the guest is there.
+	// VmopAgentConnected is True while the VMOP agent in the guest is connected.
 	VmopAgentConnected = conditions.VmopAgentConnected
 	// UserLoggedIn is True while the wanted user is logged in.
 	UserLoggedIn = conditions.UserLoggedIn
@@ -41,22 +41,22 @@ const (
 
 // The actions of VM-Operator's events.
 const (
-	// ActionStatus goes with a reason of the condition Running.
+	// ActionStatus is the action of events with a reason of the condition Running.
 	ActionStatus = "StatusUpdate"
-	// ActionConsole goes with "Connection from HOST" and "Disconnected from HOST".
+	// ActionConsole is the action of "Connection from HOST" and "Disconnected from HOST".
 	ActionConsole = "ConsoleConnectionUpdate"
-	// ActionGuest goes with ReasonGuestPanicked. (Added by vmop.)
+	// ActionGuest is the action of ReasonGuestPanicked. (Added by vmop.)
 	ActionGuest = "GuestUpdate"
 )
 
-// Stage is how far a machine is in its life.
+// Stage is the stage of a machine's life.
 type Stage string
 
 // The stages in their order.
 const (
 	// StageStarting lasts until the guest executes.
 	StageStarting Stage = "Starting"
-	// StageRunning lasts until the end is asked for.
+	// StageRunning lasts until a stop is requested.
 	StageRunning     Stage = "Running"
 	StageTerminating Stage = "Terminating"
 	StageStopped     Stage = "Stopped"
@@ -68,38 +68,38 @@ type Client struct {
 	Protocol string `json:"protocol"`
 	// Host is the client's address, "unix" for one on a UNIX socket.
 	Host string `json:"host"`
-	// Port tells clients of one host apart.
+	// Port distinguishes clients of one host.
 	Port string `json:"port,omitempty"`
 }
 
-// Login is what is known of the VMOP agent and the user whom it logs in.
+// Login is the state of the VMOP agent and of the user whom it logs in.
 type Login struct {
-	// Connected says that the agent is there.
+	// Connected reports whether the agent is connected.
 	Connected bool
 	// Wanted is the user to be logged in; empty is none.
 	Wanted string
-	// Confirmed says that the agent has confirmed the wanted user.
+	// Confirmed reports whether the agent has confirmed the wanted user.
 	Confirmed bool
-	// Message says what the login waits for, or what went wrong.
+	// Message is what the login waits for, or what went wrong.
 	Message string
 }
 
 // Facts are what a runner knows of its machine.
 type Facts struct {
 	Stage Stage
-	// Message is about the stage, for people. Only that of StageStopped is used:
-	// the others would change without a change of anything else.
+	// Message is about the stage, for people. Only that of StageStopped is used: the others could
+	// change without a transition.
 	Message string
-	// Paused says that the guest of StageRunning does not execute.
+	// Paused reports that the guest of StageRunning does not execute.
 	Paused bool
-	// Booted says that the guest agent has answered since the machine's start or
-	// its last reset.
+	// Booted reports whether the guest agent has answered since the machine's start or its last
+	// reset.
 	Booted bool
 	Login  Login
-	// Clients of the display, in any order.
+	// Clients are the display's clients, in any order.
 	Clients []Client
-	// Generation of the manifest that the machine's configuration was made from; 0 where
-	// generations are not counted.
+	// Generation is that of the manifest of the machine's configuration; 0 where generations are
+	// not counted.
 	Generation int64
 }
 
@@ -114,37 +114,34 @@ type StatusCondition struct {
 	Message            string    `json:"message"`
 }
 
-// Event is a happening as VM-Operator's runner records it with the machine, in
-// the words of events.k8s.io.
+// Event is an event as VM-Operator's runner records it with the machine, in the terms of
+// events.k8s.io.
 type Event struct {
 	Action string `json:"action"`
 	Reason string `json:"reason"`
 	Note   string `json:"note,omitempty"`
-	// Warning: a person may have to do something.
+	// Warning reports that a person may have to act.
 	Warning bool `json:"warning,omitempty"`
 }
 
-// Reported is what was reported last. The zero value is nothing.
+// Reported is the last report. The zero value is none.
 type Reported struct {
 	// Conditions has one of each of VM-Operator's types, in their order.
 	Conditions []StatusCondition
-	// Clients of the display, sorted.
+	// Clients are the display's clients, sorted.
 	Clients []Client
 }
 
-// Report returns what is to be reported after what was reported before, and the
-// events of the transitions between them. It depends on its arguments alone and
-// changes none of them.
+// Report returns the next report, and the events of the transitions since the previous one. It
+// depends on its arguments alone and changes none of them.
 //
-// The conditions and reasons follow VM-Operator's rules, with two of its faults
-// repaired: a login that is under way is Processing until it is confirmed, and an
-// agent that has left is not connected. The time of a transition is the time at
-// which the status was found changed, in whole seconds, and never before the last
-// one. Reported facts that are reported again change nothing and cause no event.
+// The conditions and reasons follow VM-Operator's rules, with two of its faults repaired: a login
+// that is under way is Processing until it is confirmed, and an agent that has left is not
+// connected. The time of a transition is the time at which the status was found changed, in whole
+// seconds, and never before the last one. The same facts again change nothing and cause no event.
 //
-// A machine that is found in another stage than before causes the event of the
-// stage in which it is; stages that nobody has seen cause none. Clients that are
-// gone with their machine have disconnected.
+// A machine in another stage than before causes the event of that stage; stages that were skipped
+// cause none. Clients that vanished with their machine have disconnected.
 func Report(before Reported, f Facts, now time.Time) (Reported, []Event) {
 	running := f.Stage == StageRunning || f.Stage == StageTerminating
 	r := reporter{before: before.Conditions, generation: f.Generation, now: now.UTC().Truncate(time.Second)}
@@ -169,14 +166,13 @@ func Report(before Reported, f Facts, now time.Time) (Reported, []Event) {
 	return Reported{Conditions: r.out, Clients: clients}, events
 }
 
-// reporter collects the conditions of one report.
 type reporter struct {
 	before, out []StatusCondition
 	generation  int64
 	now         time.Time
 }
 
-// last is the condition that was reported last, nil if there was none.
+// last returns the last reported condition, nil if there was none.
 func (r *reporter) last(kind string) *StatusCondition {
 	i := slices.IndexFunc(r.before, func(c StatusCondition) bool { return c.Type == kind })
 	if i < 0 {
@@ -197,7 +193,7 @@ func (r *reporter) set(kind string, status Status, reason, message string) Statu
 	return c
 }
 
-// life gives the conditions Running and Booted, and returns the former.
+// life sets the conditions Running and Booted, and returns the former.
 func (r *reporter) life(f Facts) StatusCondition {
 	status, booted, reason, message := False, False, ReasonRunnerStarted, "the machine is being started"
 	switch {
@@ -216,7 +212,7 @@ func (r *reporter) life(f Facts) StatusCondition {
 	}
 	c := r.set(Running, status, reason, life)
 	r.set(Booted, booted, reason, message)
-	c.Message = message // of the event, which is of the stage
+	c.Message = message // the event's message, which is about the stage
 	return c
 }
 
@@ -259,8 +255,8 @@ func (r *reporter) console(clients []Client, running bool) {
 	}
 }
 
-// ClientHosts are the hosts of the display's clients, each once, as the status
-// of a VirtualMachine has them.
+// ClientHosts are the hosts of the display's clients, without duplicates, as in the status of a
+// VirtualMachine.
 func ClientHosts(clients []Client) string {
 	var hosts []string
 	for _, c := range sortedClients(clients) {
@@ -271,14 +267,14 @@ func ClientHosts(clients []Client) string {
 	return strings.Join(hosts, ", ")
 }
 
-// sortedClients is a sorted copy, each client as often as it is connected.
+// sortedClients returns a sorted copy, with duplicates.
 func sortedClients(clients []Client) []Client {
 	return slices.SortedFunc(slices.Values(clients), func(a, b Client) int {
 		return slices.Compare([]string{a.Host, a.Port, a.Protocol}, []string{b.Host, b.Port, b.Protocol})
 	})
 }
 
-// without is what of a list another does not have, counting.
+// without is the difference of two multisets.
 func without(list, other []Client) []Client {
 	rest := slices.Clone(other)
 	var out []Client

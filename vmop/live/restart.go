@@ -10,11 +10,11 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// restart says what of the configuration waits for the next start.
+// restart reports what of the configuration waits for the next start.
 func (d *decider) restart() {
 	ends, more := d.in.Config.Runner.GuestResetEnds, ""
 	if ends && !d.out.Memory.ResetEnds {
-		// Nothing is broken by it: the guest resets itself in place.
+		// This is harmless: the guest resets itself in place.
 		more = because(d.out.Memory.Tries[SetResetAction{}.part()].Error)
 		if more != "" {
 			more = "; a reset by the guest does not end the machine" + more
@@ -34,11 +34,10 @@ func (d *decider) restart() {
 	}
 }
 
-// RestartPaths lists the keys below "/Runner" in which a configuration differs
-// from the one that the machine was started with, without those that take effect
-// while it runs. (A smaller number of processors does so in machines with KVM only, and
-// the size of a disk where [Machine.GrowsDisks]; the condition [RestartRequired]
-// knows.)
+// RestartPaths lists the keys below "/Runner" in which a configuration differs from the one that
+// the machine was started with, except those that take effect while it runs. (Fewer processors take
+// effect with KVM only, and the size of a disk only with [Machine.GrowsDisks]; the condition
+// [RestartRequired] considers that.)
 func RestartPaths(started, wanted *runnerconfig.Config) []string {
 	if started == nil || wanted == nil {
 		return nil
@@ -46,9 +45,9 @@ func RestartPaths(started, wanted *runnerconfig.Config) []string {
 	a, b := withoutLive(started.Runner), withoutLive(wanted.Runner)
 	for i := range min(len(a.VM.Drives), len(b.VM.Drives)) {
 		if b.VM.Drives[i].Ephemeral() {
-			continue // the next start makes it anew, of any size
+			continue // the next start creates it anew, of any size
 		}
-		// A disk that should be smaller stays as it is, after a restart, too.
+		// A disk is not shrunk at a restart either.
 		b.VM.Drives[i].Size = max(a.VM.Drives[i].Size, b.VM.Drives[i].Size)
 		b.VM.Drives[i].GrowTo = max(a.VM.Drives[i].GrowTo, b.VM.Drives[i].GrowTo)
 	}
@@ -57,11 +56,9 @@ func RestartPaths(started, wanted *runnerconfig.Config) []string {
 	return paths
 }
 
-// GenerationAlone reports whether two configurations differ in the generation of the
-// manifest that they were made from, in whether a reset by the guest ends the
-// machine, or in whom is reported to, and in nothing else of the machine. Such a
-// change is about something that the machine does not have, and no cause to try
-// again what was given up.
+// GenerationAlone reports whether two configurations differ only in the generation of their
+// manifest, in whether a reset by the guest ends the machine, or in where reports go. Such a change
+// does not affect the machine, and is no reason to retry what was given up.
 func GenerationAlone(a, b *runnerconfig.Config) bool {
 	if a == nil || b == nil {
 		return false
@@ -80,7 +77,7 @@ func withoutLive(r runnerconfig.Runner) runnerconfig.Runner {
 	r.VM.PowerdownTimeout, r.VM.CurrentCPUs, r.VM.CurrentRAM = nil, 0, 0
 	r.VM.USBDevices = nil
 	r.VM.Attachments = nil
-	r.VM.CPUOrder = "" // of those that are plugged from now on
+	r.VM.CPUOrder = "" // it applies to processors plugged from now on
 	if r.VM.Display != nil {
 		display := *r.VM.Display
 		display.LoggedInUser = ""
@@ -92,13 +89,13 @@ func withoutLive(r runnerconfig.Runner) runnerconfig.Runner {
 			r.VM.Drives[i].File = ""
 		}
 		if im := r.VM.Drives[i].Image; im != nil && !im.Ephemeral {
-			r.VM.Drives[i].Image = nil // of a disk that is there, which stays what it is
+			r.VM.Drives[i].Image = nil // it applies to an existing disk, which is not changed
 		}
 	}
 	return r
 }
 
-// differences collects the places in which two values of one type differ.
+// differences collects the paths in which two values of one type differ.
 func differences(a, b reflect.Value, path string, out *[]string) {
 	if reflect.DeepEqual(a.Interface(), b.Interface()) {
 		return
@@ -115,7 +112,7 @@ func differences(a, b reflect.Value, path string, out *[]string) {
 		for i := range a.Len() {
 			differences(a.Index(i), b.Index(i), path+"["+strconv.Itoa(i)+"]", out)
 		}
-	case a.Kind() == reflect.Slice && a.Len() == 0 && b.Len() == 0: // nil and empty
+	case a.Kind() == reflect.Slice && a.Len() == 0 && b.Len() == 0: // nil and empty are equal
 	default:
 		*out = append(*out, path)
 	}

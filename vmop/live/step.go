@@ -2,7 +2,7 @@ package live
 
 import "strconv"
 
-// Step is one thing to do to a machine. The types below are all there are.
+// Step is one command to a machine. The types below are all there are.
 type Step interface {
 	// part names the record of attempts that the step belongs to.
 	part() string
@@ -32,7 +32,7 @@ type PlugCPU struct {
 // own accord still ends its own machine.
 type UnplugCPU struct{ ID string }
 
-// SetBalloon asks the guest to give back or take memory until it has this much.
+// SetBalloon asks the guest to return or take memory until it has this much.
 type SetBalloon struct{ Bytes int64 }
 
 // OpenTray opens a tray, or asks the guest to do so if it has locked it.
@@ -41,48 +41,48 @@ type OpenTray struct{ ID string }
 // ChangeMedium puts another image into a drive and closes the tray.
 type ChangeMedium struct {
 	ID string
-	// File is a path that begins with "/" or "./", or an http or https URL: QEMU
-	// reads anything else as the name of a protocol.
+	// File is a path that begins with "/" or "./", or an http or https URL: QEMU takes anything
+	// else for the name of a protocol.
 	File string
 }
 
 // RemoveMedium empties a drive whose tray is open.
 type RemoveMedium struct{ ID string }
 
-// GrowDisk makes a disk larger, which the guest is told.
+// GrowDisk enlarges a disk; QEMU notifies the guest.
 type GrowDisk struct {
 	ID, Node string
 	// Bytes is its new size, a multiple of 512.
 	Bytes int64
 }
 
-// PlugDisk gives the guest a disk that another pod exports, or that is at a path.
+// PlugDisk plugs a disk that another pod exports, or that is at a path.
 type PlugDisk struct {
-	// UID is that of its attachment, and Serial what the guest sees.
+	// UID is the attachment's, Serial the guest's name of the disk.
 	UID, Serial string
-	// Port is the root port for it, qemucmd.PortID.
+	// Port is its root port, see qemucmd.PortID.
 	Port int
-	// Path is that of the image or the block device; empty for one that is exported.
+	// Path is the image or block device; empty for an exported disk.
 	Path string
-	// GrowTo is the size in bytes to which an image at Path is enlarged that is smaller.
+	// GrowTo is the size in bytes to which a smaller image at Path is enlarged.
 	GrowTo int64
 }
 
 // UnplugDisk asks the guest to release such a disk.
 type UnplugDisk struct{ UID string }
 
-// CloseDisk closes a disk that the guest has not any more, or ends the connection with its
-// exporter, after what it has written is on the storage.
+// CloseDisk closes a disk that the guest no longer has, or its connection to its exporter, after
+// its writes have reached the storage.
 type CloseDisk struct{ Port int }
 
-// PlugUSBDevice gives the guest a USB device of the host, or makes QEMU wait for it.
+// PlugUSBDevice plugs a USB device of the host; QEMU waits for one that is missing.
 type PlugUSBDevice struct {
 	ID string
-	// Vendor and Product are USB's numbers of them.
+	// Vendor and Product are its USB ids.
 	Vendor, Product uint16
 }
 
-// UnplugUSBDevice takes one away, which needs no consent of the guest.
+// UnplugUSBDevice unplugs one, which needs no consent of the guest.
 type UnplugUSBDevice struct{ ID string }
 
 // SetDisplayPassword sets the password with this digest.
@@ -92,30 +92,29 @@ type SetDisplayPassword struct {
 	Digest   string
 }
 
-// ExpireDisplayPassword sets when the display's password ends.
+// ExpireDisplayPassword sets when the display's password expires.
 type ExpireDisplayPassword struct {
 	Protocol string
 	Time     string
-	// For is the digest of the password that the time is meant for.
+	// For is the digest of the password that the time is for.
 	For string
 }
 
 // Reset resets the machine.
 type Reset struct {
-	// Counter is the reset counter that is reached by it.
+	// Counter is the reset counter that it fulfils.
 	Counter int64
 }
 
-// SetResetAction says what a reset of the machine does from then on, be it by the
-// guest or by [Reset].
+// SetResetAction sets the effect of later resets of the machine, by the guest or by [Reset].
 type SetResetAction struct {
-	// Ends has it end the machine.
+	// Ends is whether a reset ends the machine.
 	Ends bool
 }
 
-// Cont lets the guest execute.
+// Cont resumes the guest.
 type Cont struct {
-	// Request is the number of the request that is fulfilled; 0 if there was none.
+	// Request is the number of the fulfilled request; 0 if there was none.
 	Request int
 }
 

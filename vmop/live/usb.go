@@ -8,8 +8,8 @@ import (
 	"github.com/vmop/sdk/vmop/qemucmd"
 )
 
-// usbDevices plugs the configured USB devices of the host, and unplugs its other ones. What a
-// viewer has redirected, and what was plugged by hand under another id, is left alone.
+// usbDevices plugs the configured USB devices of the host, and unplugs its others. Those that a
+// viewer has redirected, or that were plugged by hand under another id, are left alone.
 func (d *decider) usbDevices() {
 	wanted := map[string]bool{}
 	var problems []string
