@@ -13,8 +13,8 @@ import (
 // largest unit that divides it exactly ("4 GiB", "1 GB", "12345").
 type Bytes int64
 
-// byteUnits in the order in which the text form tries them. A binary unit
-// stands before the decimal one of the same name because it is larger.
+// byteUnits are in the order in which String tries them. A binary unit precedes the decimal one of
+// the same name because it is larger.
 var byteUnits = []struct {
 	name string
 	size int64
@@ -41,8 +41,8 @@ func (b Bytes) String() string {
 
 var bytesPattern = regexp.MustCompile(`^\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*$`)
 
-// kubernetesUnits are accepted beside VM-Operator's: its own sample files use
-// them, although its runner refuses them.
+// kubernetesUnits are accepted beside VM-Operator's: its sample files use them, although its runner
+// refuses them.
 var kubernetesUnits = map[string]int64{
 	"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18,
 	"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40, "Pi": 1 << 50, "Ei": 1 << 60,

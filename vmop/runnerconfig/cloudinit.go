@@ -5,13 +5,12 @@ import (
 	"maps"
 )
 
-// instanceIDKey is cloud-init's, in the meta-data.
 const instanceIDKey = "instance-id"
 
 // SeedMetaData is the content of the file meta-data. Cloud-init needs an instance-id, by which a
-// guest knows that it is the same machine as at its last start; where the configuration gives none
-// it is the machine's UUID, which stays. (VM-Operator's runner takes the time at which the file was
-// changed, so that each change makes another machine.)
+// guest knows that it is the same machine as at its last start; without one in the configuration it
+// is the machine's UUID, which never changes. (VM-Operator's runner takes the file's modification
+// time, so that each change looks like another machine.)
 func (c *CloudInit) SeedMetaData(uuid string) map[string]string {
 	out := map[string]string{instanceIDKey: uuid}
 	maps.Copy(out, c.MetaData)
@@ -21,7 +20,7 @@ func (c *CloudInit) SeedMetaData(uuid string) map[string]string {
 	return out
 }
 
-// cloudInitFile is how [CloudInit] stands in a file.
+// cloudInitFile is the form of [CloudInit] in a file.
 type cloudInitFile struct {
 	*plainCloudInit
 	MetaData map[string]json.RawMessage `json:"metaData,omitempty"`

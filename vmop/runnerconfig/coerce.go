@@ -15,13 +15,13 @@ import (
 	"github.com/vmop/sdk/internal/yamljson"
 )
 
-// coercion converts the scalars of a document to the types of the configuration, as far as
-// VM-Operator's runner does: it reads YAML 1.1 (SnakeYAML) and lets Jackson convert numbers and
-// truth values from texts and back. Where the two accept a value that was hardly meant (2 for true,
-// 10.5 for 10), or change a text (010 becomes "8"), it is an error instead.
+// coercion converts the scalars of a document to the types of the configuration as VM-Operator's
+// runner does: it reads YAML 1.1 (SnakeYAML), and Jackson converts numbers and booleans from
+// strings and back. It is an error where the two accept a value that was hardly intended (2 for
+// true, 10.5 for 10), or change a string (010 becomes "8").
 type coercion struct {
 	errs []error
-	// seen keeps what aliases repeat from being walked through more than once.
+	// seen prevents walking through aliased nodes more than once.
 	seen map[visit]bool
 }
 
@@ -30,15 +30,15 @@ type visit struct {
 	as   reflect.Type
 }
 
-// coerce changes the scalars of a document to those that a type takes. The error
-// names line, path, what was found and what would be right.
+// coerce converts the scalars of a document to those of a type. The error names line, path, the
+// value found and the expected one.
 func coerce(doc *yaml.Node, t reflect.Type) error {
 	c := coercion{seen: map[visit]bool{}}
 	c.node(doc, t, "")
 	return errors.Join(c.errs...)
 }
 
-// maxCoercionErrors is how many mistakes are reported of one document.
+// maxCoercionErrors is the number of errors reported of one document.
 const maxCoercionErrors = 20
 
 func (c *coercion) wrong(n *yaml.Node, path string, want string) {
@@ -70,11 +70,10 @@ func isText(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag(
 var (
 	rawType   = reflect.TypeFor[json.RawMessage]()
 	bytesType = reflect.TypeFor[Bytes]()
-	// metaDataType may have values that are no scalars.
+	// The values of this type need not be scalars.
 	metaDataType = reflect.TypeFor[map[string]string]()
 )
 
-// isDocument reports whether a value is a list or a mapping.
 func isDocument(n *yaml.Node) bool {
 	n = yamljson.Target(n)
 	return n.Kind == yaml.MappingNode || n.Kind == yaml.SequenceNode
@@ -91,7 +90,7 @@ func (c *coercion) node(n *yaml.Node, t reflect.Type, path string) {
 		c.node(n.Content[0], t, path)
 		return
 	case n.Kind == yaml.AliasNode && n.Alias.Kind == yaml.ScalarNode:
-		// What it repeats may be something else elsewhere.
+		// Elsewhere, the aliased node may have another type.
 		other := *n.Alias
 		n.Alias = &other
 		c.node(&other, t, path)
@@ -142,7 +141,7 @@ func (c *coercion) node(n *yaml.Node, t reflect.Type, path string) {
 	}
 }
 
-// fieldTypes are the fields of a struct by their keys.
+// fieldTypes are the types of a struct's fields by their keys.
 func fieldTypes(t reflect.Type) map[string]reflect.Type {
 	out := map[string]reflect.Type{}
 	for i := range t.NumField() {
@@ -178,13 +177,12 @@ func (c *coercion) scalar(n *yaml.Node, t reflect.Type, path string) {
 	}
 }
 
-// text makes a node a text.
 func text(n *yaml.Node, s string) bool {
 	n.Tag, n.Value, n.Style = "!!str", s, yaml.DoubleQuotedStyle
 	return true
 }
 
-// emptied makes an empty text no value, as Jackson does for what is no text.
+// emptied replaces an empty string by null, as Jackson does for types other than strings.
 func emptied(n *yaml.Node) bool {
 	if !isText(n) || strings.TrimSpace(n.Value) != "" {
 		return false
@@ -193,10 +191,10 @@ func emptied(n *yaml.Node) bool {
 	return true
 }
 
-// plain is a number in the only spelling that all readers of YAML agree on.
+// plain is the only spelling of a number that all YAML readers agree on.
 var plain = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`)
 
-// plainText makes a number or truth value a text, if its spelling is unambiguous.
+// plainText converts a number or boolean to a string, if its spelling is unambiguous.
 func plainText(n *yaml.Node) bool {
 	if n.Kind != yaml.ScalarNode {
 		return false
@@ -206,14 +204,13 @@ func plainText(n *yaml.Node) bool {
 		return plain.MatchString(n.Value) && text(n, n.Value)
 	case "!!bool":
 		return (n.Value == "true" || n.Value == "false") && text(n, n.Value)
-	case "!!timestamp": // a date is one only to YAML 1.1
+	case "!!timestamp": // only YAML 1.1 has dates
 		return text(n, n.Value)
 	}
 	return false
 }
 
-// truth reads YAML's own truth values, those of YAML 1.1 without quotes, 0 and 1,
-// and a quoted true and false.
+// truth reads YAML's booleans, unquoted ones of YAML 1.1, 0 and 1, and a quoted true and false.
 func truth(n *yaml.Node) bool {
 	if n.Kind != yaml.ScalarNode {
 		return false
@@ -239,11 +236,10 @@ func truth(n *yaml.Node) bool {
 	return true
 }
 
-// decimal is what a text may be that is a number.
+// decimal is the form of a number in a string.
 var decimal = regexp.MustCompile(`^[+-]?[0-9]+$`)
 
-// whole reads a number without a fraction, also if it is written with one (10.0)
-// or in quotes.
+// whole reads an integer, also if written as 10.0 or in quotes.
 func whole(n *yaml.Node, bits int) bool {
 	if n.Kind != yaml.ScalarNode || len(n.Value) > 64 {
 		return false

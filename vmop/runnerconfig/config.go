@@ -14,15 +14,14 @@ type Config struct {
 
 // Runner configures one runner and the machine that it runs.
 type Runner struct {
-	// Generation is metadata.generation of the VirtualMachine that the file was
-	// made from: the runner reports what it has done for which generation. 0 is
-	// none; VM-Operator has no such key.
+	// Generation is metadata.generation of the VirtualMachine that the file was made from, for the
+	// runner's reports; 0 is none. VM-Operator has no such key.
 	Generation int64 `json:"generation,omitempty"`
-	// MachineUID is the metadata.uid of the VirtualMachine, for a runner that reports to another
-	// one than before: its machine was deleted without it, and there is a new one of the name. If
-	// it is empty, the runner keeps its machine. VM-Operator has no such key.
+	// MachineUID is the metadata.uid of a new VirtualMachine of the same name, to which the runner
+	// is to report: the previous one was deleted while its machine was kept. If it is empty, the
+	// runner keeps its VirtualMachine. VM-Operator has no such key.
 	MachineUID string `json:"machineUid,omitempty"`
-	// Namespace of the VirtualMachine, for a runner outside of a pod.
+	// Namespace is the VirtualMachine's, for a runner outside of a pod.
 	Namespace string `json:"namespace,omitempty"`
 	// DataDir keeps what must survive: the UUID, firmware variables, TPM state.
 	DataDir string `json:"dataDir,omitempty"`
@@ -35,36 +34,35 @@ type Runner struct {
 	UpdateTemplate bool `json:"updateTemplate,omitempty"`
 	// GuestShutdownStops makes a power-off by the guest final.
 	GuestShutdownStops bool `json:"guestShutdownStops"`
-	// GuestResetEnds has a reset by the guest end the machine: changes wait for its next start, and
-	// the writer of the file starts it again. VM-Operator has no such key.
+	// GuestResetEnds makes a reset by the guest end the machine: changes wait for its next start,
+	// and the writer of the file starts it again. VM-Operator has no such key.
 	GuestResetEnds bool `json:"guestResetEnds,omitempty"`
 	// ResetCounter resets the machine when it grows. nil means that resets are not counted.
 	ResetCounter *int64     `json:"resetCounter,omitempty"`
 	CloudInit    *CloudInit `json:"cloudInit,omitempty"`
-	// Sysprep gives the guest a CD with the answers of Windows' setup. VM-Operator has
-	// no such key.
+	// Sysprep is a CD with the answers of Windows' setup. VM-Operator has no such key.
 	Sysprep *Sysprep `json:"sysprep,omitempty"`
 	VM      VM       `json:"vm"`
 }
 
-// CloudInit holds the NoCloud documents. User data and network configuration are JSON whose key
-// order and number spelling are those of the source. Secrets are not among them: the sources name
-// them (VM-Operator has no such keys). The meta-data of a source is merged over MetaData.
+// CloudInit holds the NoCloud documents. User data and network configuration are JSON with the key
+// order and number spelling of the source. Documents in Secrets are only named by the sources
+// (VM-Operator has no such keys). The meta-data of a source is merged over MetaData.
 type CloudInit struct {
 	MetaData map[string]string `json:"metaData,omitempty"`
-	// MetaDataValues are the values of the meta-data that are lists and mappings, as
-	// JSON. In the file they stand among the others; a text of the same key counts.
+	// MetaDataValues are the lists and mappings in the meta-data, as JSON. The file has them
+	// together with the strings; a string of the same key takes precedence.
 	MetaDataValues map[string]json.RawMessage `json:"-"`
 	UserData       json.RawMessage            `json:"userData,omitempty"`
 	NetworkConfig  json.RawMessage            `json:"networkConfig,omitempty"`
-	// UserDataText is a whole user-data file, which is taken as it is.
+	// UserDataText is a whole user-data file, which is used unchanged.
 	UserDataText      string           `json:"userDataText,omitempty"`
 	MetaDataFrom      *CloudInitSource `json:"metaDataFrom,omitempty"`
 	UserDataFrom      *CloudInitSource `json:"userDataFrom,omitempty"`
 	NetworkConfigFrom *CloudInitSource `json:"networkConfigFrom,omitempty"`
 }
 
-// CloudInitSource is where a runner finds a document that is a key of a Secret.
+// CloudInitSource locates a document that is a key of a Secret.
 type CloudInitSource struct {
 	// Secret and Key name it.
 	Secret string `json:"secret"`
@@ -72,19 +70,19 @@ type CloudInitSource struct {
 	// File has the content. If it is empty, the program that runs the machine passes the content to
 	// the runner.
 	File string `json:"file,omitempty"`
-	// OtherKey is the key that has the document if there is no Key, and OtherFile the
-	// file with its content.
+	// OtherKey is the key of the document if Key does not exist, and OtherFile the file with its
+	// content.
 	OtherKey  string `json:"otherKey,omitempty"`
 	OtherFile string `json:"otherFile,omitempty"`
-	// AnyForm takes user data that cloud-init would ignore.
+	// AnyForm accepts user data that cloud-init would ignore.
 	AnyForm bool `json:"anyForm,omitempty"`
-	// ContentDigest is a digest of the content, by which a change of it is noticed,
-	// if it is known; see [ContentDigest].
+	// ContentDigest is the [ContentDigest] of the content, by which changes are detected; empty if
+	// unknown.
 	ContentDigest string `json:"contentDigest,omitempty"`
 }
 
-// Sources are the sources that there are: of meta-data, user data and network
-// configuration, in this order.
+// Sources are the existing sources of meta-data, user data and network configuration, in this
+// order.
 func (c *CloudInit) Sources() []**CloudInitSource {
 	if c == nil {
 		return nil
@@ -99,7 +97,7 @@ type Sysprep struct {
 	Autounattend *CloudInitSource `json:"autounattend,omitempty"`
 }
 
-// Sources are those that there are, unattend.xml first.
+// Sources are the existing sources, unattend.xml first.
 func (s *Sysprep) Sources() []**CloudInitSource {
 	if s == nil {
 		return nil
@@ -137,37 +135,37 @@ type VM struct {
 	DiesPerSocket    int    `json:"diesPerSocket,omitempty"`
 	CoresPerDie      int    `json:"coresPerDie,omitempty"`
 	ThreadsPerCore   int    `json:"threadsPerCore,omitempty"`
-	// CurrentCPUs is the number of CPUs to have plugged; 0 means 1. Without KVM,
-	// fewer than there are take effect with the next start.
+	// CurrentCPUs is the number of CPUs to be plugged; 0 means 1. Without KVM, a lower number takes
+	// effect with the next start.
 	CurrentCPUs int `json:"currentCpus,omitempty"`
 	// MaximumRAM is the size of the RAM in bytes, CurrentRAM what the balloon
 	// leaves of it (0: everything).
 	MaximumRAM Bytes `json:"maximumRam,omitempty"`
 	CurrentRAM Bytes `json:"currentRam,omitempty"`
-	// Accelerator is auto, kvm, tcg or none (QEMU's own choice, as VM-Operator
-	// has it); empty means auto.
+	// Accelerator is auto, kvm, tcg or none (QEMU's own choice, as in VM-Operator); empty means
+	// auto.
 	Accelerator string `json:"accelerator,omitempty"`
 	// MachineType pins QEMU's versioned machine type.
 	MachineType string `json:"machineType,omitempty"`
 	RTCBase     string `json:"rtcBase,omitempty"`
 	RTCClock    string `json:"rtcClock,omitempty"`
-	// BootOrder is what the guest boots from where no drive has a boot index: [BootOrderList] (also
-	// if empty) or [BootOrderFirmware].
+	// BootOrder is the order of boot devices if no drive has a boot index: [BootOrderList] (also if
+	// empty) or [BootOrderFirmware].
 	BootOrder string `json:"bootOrder,omitempty"`
-	// CPUOrder is which slots CPUs that are plugged take: [CPUOrderLowest] (also if empty) or
-	// [CPUOrderHighest].
+	// CPUOrder is the order in which free slots get plugged CPUs: [CPUOrderLowest] (also if empty)
+	// or [CPUOrderHighest].
 	CPUOrder   string      `json:"cpuOrder,omitempty"`
 	KernelBoot *KernelBoot `json:"kernelBoot,omitempty"`
-	// Serial connects the first serial port; nil and true do.
+	// Serial connects the first serial port, also if it is nil.
 	Serial *bool `json:"serial,omitempty"`
 	// Network and Drives are null in VM-Operator's files when the list is empty.
 	Network []Network `json:"network"`
 	Drives  []Drive   `json:"drives"`
 	// Shares are folders for the guest; VM-Operator has no such key.
 	Shares []Share `json:"shares,omitempty"`
-	// Attachments are disks that come and go while the machine runs: those that other
-	// pods export, which are never there at the start, and those at a path, which the
-	// guest finds when it boots; VM-Operator has no such key.
+	// Attachments are disks that come and go while the machine runs: exported by other pods,
+	// plugged only after the start; or at a path, present when the guest boots. VM-Operator has no
+	// such key.
 	Attachments []Attachment `json:"attachments,omitempty"`
 	// USBDevices are devices of the host; VM-Operator has no such key.
 	USBDevices []USBDevice `json:"usbDevices,omitempty"`
@@ -185,13 +183,11 @@ type KernelBoot struct {
 const (
 	// BootOrderList is the order of the drives.
 	BootOrderList = "list"
-	// BootOrderFirmware leaves it to the firmware and what that remembers in its
-	// variables, as VM-Operator does.
+	// BootOrderFirmware leaves it to the firmware and its variables, as VM-Operator does.
 	BootOrderFirmware = "firmware"
 )
 
-// Orders in which CPUs are plugged into their slots. The highest one leaves first in
-// both.
+// Orders in which CPUs are plugged into their slots. In both, the highest one is unplugged first.
 const (
 	// CPUOrderLowest begins with the first free slot of the topology.
 	CPUOrderLowest = "lowest"
@@ -221,7 +217,7 @@ type Network struct {
 	HostForwards []HostForward `json:"hostForwards,omitempty"`
 }
 
-// HostForward leads a port of the host into the guest of a user interface.
+// HostForward forwards a port of the host to the guest of a user interface.
 type HostForward struct {
 	Protocol    string `json:"protocol,omitempty"`
 	HostAddress string `json:"hostAddress,omitempty"`
@@ -239,28 +235,28 @@ const (
 type Drive struct {
 	// Type is raw (also if empty) or ide-cd.
 	Type string `json:"type"`
-	// Name identifies the disk for users; VM-Operator has none.
+	// Name identifies the disk for users; VM-Operator has no such key.
 	Name string `json:"name,omitempty"`
 	// Resource is a path that is a disk image if it is a regular file and a block device otherwise;
 	// File and Device are for a path of known kind.
 	Resource string `json:"resource,omitempty"`
 	File     string `json:"file,omitempty"`
 	Device   string `json:"device,omitempty"`
-	// Size is the size in bytes of the image that is created at File if there
-	// is none. An existing image is never changed. 0 creates nothing.
+	// Size is the size in bytes of the image that is created at File if it does not exist. An
+	// existing image is never changed. 0 creates nothing.
 	Size Bytes `json:"size,omitempty"`
 	// GrowTo is the size in bytes to which a smaller image at File is enlarged, at the start and
-	// while the machine runs; of a block device that has grown to it, the guest is notified. It
-	// creates nothing. VM-Operator has no such key.
+	// while the machine runs; if a block device has grown to it, the guest is notified. It creates
+	// nothing. VM-Operator has no such key.
 	GrowTo Bytes `json:"growTo,omitempty"`
 	// NewImage allows an image to be created although the machine has had another one under this
 	// name. VM-Operator has no such key.
 	NewImage bool `json:"newImage,omitempty"`
-	// Image is what File is made of if there is none, in place of an empty image of
-	// Size. VM-Operator has no such key.
+	// Image is the source of File if that does not exist, instead of an empty image of Size.
+	// VM-Operator has no such key.
 	Image *DriveImage `json:"image,omitempty"`
-	// ReadOnly means that neither the guest nor QEMU writes to the disk: it may be that of several
-	// machines. On a CD drive it means that the medium is not changed while the machine runs.
+	// ReadOnly means that neither the guest nor QEMU writes to the disk, so that several machines
+	// can share it. On a CD drive it means that the medium is not changed while the machine runs.
 	// VM-Operator has no such key.
 	ReadOnly bool `json:"readOnly,omitempty"`
 	// BootIndex orders boot devices, lowest first.
@@ -269,23 +265,23 @@ type Drive struct {
 
 // DriveImage is the image that a disk is a copy of.
 type DriveImage struct {
-	// Source is where it is, see [limits.ImageSource]; a file's path is absolute.
+	// Source is its location, see [limits.ImageSource]; a file's path is absolute.
 	Source string `json:"source"`
-	// Path is that of the disk in a container image.
+	// Path is the disk's path in a container image.
 	Path string `json:"path,omitempty"`
-	// Checksum is sha256:HEX or sha512:HEX of what the source has.
+	// Checksum is sha256:HEX or sha512:HEX of the source's content.
 	Checksum string `json:"checksum,omitempty"`
-	// CABundle are certificates (PEM) that the server may be trusted by, too.
+	// CABundle are additional certificates (PEM) by which to trust the server.
 	CABundle string `json:"caBundle,omitempty"`
-	// PullPolicy is Always, IfNotPresent or Never, where images are kept.
+	// PullPolicy is Always, IfNotPresent or Never, where images are cached.
 	PullPolicy string `json:"pullPolicy,omitempty"`
-	// Ephemeral makes the disk anew at each start, and removes it at the end.
+	// Ephemeral creates the disk anew at each start, and removes it at the end.
 	Ephemeral bool `json:"ephemeral,omitempty"`
 }
 
 // Share is a folder that the guest can mount.
 type Share struct {
-	// Tag is what the guest mounts it by.
+	// Tag is the name by which the guest mounts it.
 	Tag string `json:"tag"`
 	// Dir is the folder, an absolute path.
 	Dir      string `json:"dir"`
@@ -296,23 +292,23 @@ type Share struct {
 
 // Attachment is a disk that comes and goes while the machine runs.
 type Attachment struct {
-	// UID is that of the attachment; the machine's device is known by it.
+	// UID is the attachment's; the machine's device is named after it.
 	UID string `json:"uid"`
-	// Name is what the guest sees as the disk's serial number.
+	// Name is the disk's serial number in the guest.
 	Name string `json:"name"`
-	// Place is at which of the machine's places for what is plugged the guest has had it
-	// before, counted from 1: it gets it there again. 0 takes any that is free.
+	// Place is the place for plugged disks that it has had in the guest before, counted from 1, and
+	// gets again. 0 takes any free one.
 	Place int `json:"place,omitempty"`
-	// Path is that of the image, or of the block device, of one that no other pod exports.
+	// Path is the image or block device of a disk that no other pod exports.
 	Path string `json:"path,omitempty"`
-	// GrowTo is the size in bytes to which a smaller image at Path is enlarged when it is
-	// plugged; nothing is made smaller.
+	// GrowTo is the size in bytes to which a smaller image at Path is enlarged when it is plugged;
+	// none is shrunk.
 	GrowTo Bytes `json:"growTo,omitempty"`
-	// Address is where the exporter listens, HOST:PORT; empty while there is none.
+	// Address is the exporter's, HOST:PORT; empty while it has none.
 	Address string `json:"address,omitempty"`
-	// Fingerprint is that of the exporter's key, in hexadecimal digits.
+	// Fingerprint is the fingerprint of the exporter's key, in hexadecimal digits.
 	Fingerprint string `json:"fingerprint,omitempty"`
-	// Detach has the disk taken from the guest.
+	// Detach unplugs the disk from the guest.
 	Detach bool `json:"detach,omitempty"`
 }
 

@@ -18,8 +18,8 @@ const (
 	DefaultUSBRedirects     = 2
 )
 
-// Defaulted returns a copy of c with what it leaves out, as [Default] fills it in;
-// c and what it refers to stay as they are.
+// Defaulted returns a copy of c with the defaults of [Default]; c and what it refers to are not
+// changed.
 func Defaulted(c Config) Config {
 	vm := &c.Runner.VM
 	vm.Network, vm.Drives, vm.Shares = slices.Clone(vm.Network), slices.Clone(vm.Drives), slices.Clone(vm.Shares)
@@ -34,7 +34,7 @@ func Defaulted(c Config) Config {
 	return c
 }
 
-// Default fills in what c leaves out. It is idempotent.
+// Default sets the defaults of unset fields. It is idempotent.
 func Default(c *Config) {
 	if c == nil {
 		return

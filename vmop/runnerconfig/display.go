@@ -8,15 +8,15 @@ import (
 	"github.com/vmop/sdk/vmop/qemucmd"
 )
 
-// DisplayServer is one of the ways to a machine's display. All that is the same
-// for every protocol goes over the list of them ([Display.Servers]).
+// DisplayServer is one of the servers of a machine's display. Code that is the same for every
+// protocol iterates over [Display.Servers].
 type DisplayServer struct {
 	Protocol qemucmd.DisplayProtocol
-	// Ports are the TCP ports that it listens on; none if it is on Socket alone.
+	// Ports are the TCP ports that it listens on; none if it only has a Socket.
 	Ports []DisplayPort
 	// Socket is the path of its UNIX socket; "" if it has none.
 	Socket string
-	// Address is that of Ports; "" where it follows from the password.
+	// Address is the address of Ports; "" if it depends on the password.
 	Address string
 
 	server displayServer
@@ -24,18 +24,18 @@ type DisplayServer struct {
 
 // DisplayPort is a port of a [DisplayServer].
 type DisplayPort struct {
-	// Name is that of the port of pods and services.
+	// Name is the name of the port in pods and services.
 	Name string
-	// Field is the path of the field that has it, such as "vm.display.vnc.port".
+	// Field is the path of its field, such as "vm.display.vnc.port".
 	Field string
 	Port  int
 
 	field **int
-	// first is true of the port that a socket replaces.
+	// first reports whether a socket replaces the port.
 	first bool
 }
 
-// displayFields are the paths of the fields of ports by the names of the ports.
+// displayFields are the paths of the ports' fields by the ports' names.
 var displayFields = func() map[string]string {
 	fields := map[string]string{}
 	for _, protocol := range limits.DisplayProtocols() {
@@ -46,9 +46,9 @@ var displayFields = func() map[string]string {
 	return fields
 }()
 
-// Servers lists the ways to the display, in the order of [limits.DisplayProtocols]; none
-// for nil. Their methods change the configuration, and not what was listed; those of a
-// server that is not from a list do nothing.
+// Servers lists the display's servers, in the order of [limits.DisplayProtocols]; none for nil.
+// Their methods change the configuration, but not the listed values; those of a zero server do
+// nothing.
 func (d *Display) Servers() []DisplayServer {
 	if d == nil {
 		return nil
@@ -67,8 +67,8 @@ func (d *Display) Servers() []DisplayServer {
 	return out
 }
 
-// AddServer gives the display a server of a protocol, in place of any that it has. It listens
-// nowhere yet. The result is the zero value for an unknown protocol.
+// AddServer sets the display's server of a protocol, replacing any existing one. It does not listen
+// yet. The result is the zero value for an unknown protocol.
 func (d *Display) AddServer(protocol string) DisplayServer {
 	if d == nil {
 		return DisplayServer{}
@@ -82,8 +82,8 @@ func (d *Display) AddServer(protocol string) DisplayServer {
 	return DisplayServer{}
 }
 
-// Listen gives a server a port, by the name of it in pods and services; a server has only those
-// of its row in [limits.DisplayProtocols].
+// Listen sets a port of a server, by the port's name in pods and services; only those in the
+// protocol's row of [limits.DisplayProtocols] exist.
 func (s DisplayServer) Listen(name string, port int) {
 	if s.server == nil {
 		return
@@ -95,7 +95,7 @@ func (s DisplayServer) Listen(name string, port int) {
 	}
 }
 
-// MoveToSocket puts a server on a UNIX socket in place of its first port.
+// MoveToSocket replaces a server's first port by a UNIX socket.
 func (s DisplayServer) MoveToSocket(path string) {
 	if s.server == nil {
 		return
@@ -107,7 +107,7 @@ func (s DisplayServer) MoveToSocket(path string) {
 	}
 }
 
-// ListenOn has the ports of a server on one address only.
+// ListenOn restricts the ports of a server to one address.
 func (s DisplayServer) ListenOn(address string) {
 	if s.server == nil {
 		return
@@ -116,8 +116,8 @@ func (s DisplayServer) ListenOn(address string) {
 	*at = address
 }
 
-// AdmitAnyone sets whether clients are admitted where there is no password. It has no
-// effect on protocols that never do.
+// AdmitAnyone sets whether clients are admitted without a password. It has no effect on protocols
+// that never do.
 func (s DisplayServer) AdmitAnyone(yes bool) {
 	if s.server == nil {
 		return
@@ -127,10 +127,10 @@ func (s DisplayServer) AdmitAnyone(yes bool) {
 	}
 }
 
-// HasSocket reports whether a server can have a UNIX socket in place of the port.
+// HasSocket reports whether a UNIX socket can replace the port.
 func (p DisplayPort) HasSocket() bool { return p.first }
 
-// Move gives a port another number.
+// Move changes the number of a port.
 func (p DisplayPort) Move(port int) {
 	if p.field != nil {
 		*p.field = &port
@@ -150,8 +150,8 @@ func defaultServer(s displayServer) {
 // loopbackOnly is the address of a server without authentication.
 const loopbackOnly = "127.0.0.1"
 
-// listens says where a server listens: without a password on the loopback interface
-// only, unless an address is configured or it admits any client.
+// listens returns where a server listens: without a password on the loopback interface only, unless
+// an address is configured or it admits any client.
 func listens(s displayServer, password bool) listening {
 	address, socket := s.place()
 	at := listening{address: *address, socket: *socket}
@@ -166,8 +166,8 @@ func listens(s displayServer, password bool) listening {
 	return at
 }
 
-// configuredPorts are the port that a socket replaces, nil if there is none, and whether
-// a server has one beside it.
+// configuredPorts returns the port that a socket replaces, nil if there is none, and whether the
+// server has another one.
 func configuredPorts(s displayServer) (first *int, more bool) {
 	for i := range s.protocol().Row().Ports {
 		switch port := *s.port(i); {

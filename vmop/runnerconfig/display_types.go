@@ -1,6 +1,6 @@
 package runnerconfig
 
-// Display is how the graphics output is reached.
+// Display configures the graphics output and its servers.
 type Display struct {
 	// Outputs is the number of monitors; 0 means 1.
 	Outputs int `json:"outputs,omitempty"`
@@ -9,14 +9,14 @@ type Display struct {
 	SPICE        *SPICE `json:"spice,omitempty"`
 	// VNC is a key that VM-Operator's runner ignores.
 	VNC *VNC `json:"vnc,omitempty"`
-	// TLS encrypts what goes over TCP ports, if it is not nil.
+	// TLS encrypts connections to TCP ports, if it is not nil.
 	TLS *DisplayTLS `json:"tls,omitempty"`
 }
 
 // DisplayTLS is the certificate of the display.
 type DisplayTLS struct {
-	// Dir is a directory with the files server-cert.pem and server-key.pem, and
-	// ca-cert.pem if the authority is known.
+	// Dir is a directory with the files server-cert.pem and server-key.pem, and ca-cert.pem if the
+	// authority is known.
 	Dir string `json:"dir"`
 }
 
@@ -27,7 +27,7 @@ type SPICE struct {
 	// Address is the address to listen on. Empty means all with a display
 	// password or with Open, and the loopback interface without.
 	Address string `json:"address,omitempty"`
-	// Open admits any client where there is no display password, as VM-Operator's runner does.
+	// Open admits any client if there is no display password, as VM-Operator's runner does.
 	Open bool `json:"open,omitempty"`
 	// Socket replaces the port by a UNIX socket.
 	Socket string `json:"socket,omitempty"`
@@ -53,14 +53,14 @@ type VNC struct {
 	Websocket *int `json:"websocket,omitempty"`
 }
 
-// slots goes over the places of servers in a display: one for each protocol. A protocol is a
-// field above, its line here, and a type with the methods of [displayServer].
+// slots iterates over the slots of servers in a display. A protocol needs a field above, its line
+// here, and a type with the methods of [displayServer].
 func (d *Display) slots(yield func(displaySlot) bool) {
 	_ = yield(slotAt(&d.SPICE)) &&
 		yield(slotAt(&d.VNC))
 }
 
-// servers goes over the servers of a display: none for nil.
+// servers iterates over the servers of a display: none for nil.
 func (d *Display) servers(yield func(displayServer) bool) {
 	if d == nil {
 		return

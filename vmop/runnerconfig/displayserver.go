@@ -5,24 +5,23 @@ import (
 	"github.com/vmop/sdk/vmop/qemucmd"
 )
 
-// displayServer is what the part of a configuration that is about one protocol tells
-// those who ask about all of them. What is known without a configuration is in the
-// table of package limits.
+// displayServer is the configuration of one protocol, for code that handles all of them. Facts that
+// do not depend on a configuration are in the table of package limits.
 type displayServer interface {
 	write(w *jsonwriter.Writer)
 	protocol() qemucmd.DisplayProtocol
-	// port is the field of a port, by its place in the table: first the one that a socket
+	// port returns the field of a port, by its index in the table: first the one that a socket
 	// replaces.
 	port(i int) **int
-	// place is what it listens on besides.
+	// place returns the other fields of where it listens.
 	place() (address, socket *string)
-	// open is the field that admits any client where there is no password; nil if the
-	// protocol has none.
+	// open returns the field that admits any client without a password; nil if the protocol has
+	// none.
 	open() *bool
-	// setDefaults sets those that only this protocol has, and validate checks them.
+	// setDefaults and validate handle the fields that only this protocol has.
 	setDefaults()
 	validate(v *validator)
-	// machine gives a machine the server, which listens at a place.
+	// machine adds the server to a machine's display.
 	machine(d *qemucmd.Display, at listening, password bool)
 }
 
@@ -32,19 +31,16 @@ type listening struct {
 	port            int
 }
 
-// displaySlot is the place of one protocol's server in a display.
 type displaySlot interface {
-	// server is the one that is there, if any is.
+	// server returns the configured server, if any.
 	server() (displayServer, bool)
-	// protocol is the name of it.
 	protocol() string
-	// add puts a server there that has nothing configured.
+	// add sets an unconfigured server.
 	add() displayServer
-	// unshare puts a copy in place of the server, if there is one.
+	// unshare replaces the server by a copy, if there is one.
 	unshare()
 }
 
-// serverOf is a pointer to the type of one protocol.
 type serverOf[T any] interface {
 	*T
 	displayServer

@@ -6,10 +6,10 @@ import (
 	"github.com/vmop/sdk/internal/jsonwriter"
 )
 
-// JSON is what encoding/json makes of a configuration, byte for byte, in a part of the time. It
-// is made in every decision about a machine, to see whether the configuration has changed.
+// JSON returns the same bytes as encoding/json in a fraction of the time: every decision about a
+// machine encodes its configuration to detect changes.
 func (c *Config) JSON() ([]byte, error) {
-	w := jsonwriter.New(2048) // more than most have
+	w := jsonwriter.New(2048) // more than most need
 	w.Open('{')
 	w.Key("/Runner")
 	c.Runner.write(w)
@@ -37,13 +37,12 @@ func (r *Runner) write(w *jsonwriter.Writer) {
 	w.Close('}')
 }
 
-// writer is a structure by a pointer to it.
 type writer[T any] interface {
 	*T
 	write(w *jsonwriter.Writer)
 }
 
-// member writes a structure, unless there is none.
+// member writes a structure unless p is nil.
 func member[T any, P writer[T]](w *jsonwriter.Writer, key string, p P) {
 	if p != nil {
 		w.Key(key)
@@ -51,7 +50,7 @@ func member[T any, P writer[T]](w *jsonwriter.Writer, key string, p P) {
 	}
 }
 
-// items writes a list, and null for one that is nil.
+// items writes a list; null if it is nil.
 func items[T any, P writer[T]](w *jsonwriter.Writer, key string, list []T) {
 	w.Key(key)
 	if list == nil {
@@ -65,7 +64,6 @@ func items[T any, P writer[T]](w *jsonwriter.Writer, key string, list []T) {
 	w.Close(']')
 }
 
-// someItems writes a list, unless it is empty.
 func someItems[T any, P writer[T]](w *jsonwriter.Writer, key string, list []T) {
 	if len(list) > 0 {
 		items[T, P](w, key, list)
@@ -94,7 +92,7 @@ func raw(w *jsonwriter.Writer, key string, r json.RawMessage) {
 }
 
 func (c *CloudInit) write(w *jsonwriter.Writer) {
-	if len(c.MetaDataValues) > 0 { // few machines have any
+	if len(c.MetaDataValues) > 0 { // rare
 		all, err := c.MarshalJSON()
 		w.Fail(err)
 		w.Raw(all)

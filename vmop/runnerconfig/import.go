@@ -9,62 +9,59 @@ import (
 // ImportEnv is the environment variable with the task of vmop-runner -import, an [Import] as JSON.
 const ImportEnv = "VMOP_IMPORT"
 
-// FormatISO is what an image of a CD is called that is kept, see [Import]. For QEMU it is
-// a raw image.
+// FormatISO is the format of a kept image of a CD, see [Import]. For QEMU it is a raw image.
 const FormatISO = "iso"
 
-// Import is a disk that is to be made in an empty volume, or on an empty block device.
+// Import describes a disk to be created in an empty volume, or on an empty block device.
 type Import struct {
-	// Disk is the UID of the object that the disk is made for, so that another attempt recognizes
-	// what an earlier one left.
+	// Disk is the UID of the object that the disk is for, by which another attempt recognizes what
+	// an earlier one left.
 	Disk string `json:"disk"`
-	// File is the path of the image that the disk becomes, or that of the block device.
+	// File is the path of the image to be created, or of the block device.
 	File string `json:"file"`
-	// Device is true if it is a block device, to which the disk is written as a raw one, and zeros
-	// behind it. Scratch is the directory for downloads, and is not needed for a copy.
+	// Device reports whether File is a block device, to which the disk is written as raw data,
+	// followed by zeros. Scratch is the directory for downloads; a copy does not need it.
 	Device  bool   `json:"device,omitempty"`
 	Scratch string `json:"scratch,omitempty"`
-	// Size is that of the disk in bytes; an image that is larger is refused.
+	// Size is the disk's, in bytes; a larger image is refused.
 	Size int64 `json:"size"`
-	// Keep has an image kept as it is, to make disks of: Size is what its file may have,
-	// it is not enlarged, and that of a CD is called so.
+	// Keep keeps an image unchanged, as a source of disks: Size bounds its file, it is not
+	// enlarged, and the format of a CD is [FormatISO].
 	Keep bool `json:"keep,omitempty"`
-	// Image is what the disk is a copy of; nil for an empty one.
+	// Image is the source of the disk; nil for an empty one.
 	Image *DriveImage `json:"image,omitempty"`
-	// Copy is another disk that it is a copy of.
+	// Copy is another disk to be copied.
 	Copy *ImportCopy `json:"copy,omitempty"`
-	// Restored says that the volume was restored from a snapshot: the disk is in it, and
-	// only looked at.
+	// Restored is set if the volume was restored from a snapshot: the disk is in it, and only
+	// inspected.
 	Restored *ImportRestored `json:"restored,omitempty"`
-	// Served is an image that another pod serves, which it is a copy of.
+	// Served is an image that another pod serves, to be copied.
 	Served *ImportServed `json:"served,omitempty"`
-	// Digest has the digest and the length of what was made told, for those who are
-	// served it.
+	// Digest requests digest and length of the result, for those who copy it.
 	Digest bool `json:"digest,omitempty"`
-	// Upload is how somebody uploads what it is to be.
+	// Upload is how a user uploads the disk.
 	Upload *ImportUpload `json:"upload,omitempty"`
 	// ProgressPort is where any client that reaches the pod can read the progress, see
-	// [ImportProgress]; 0 is nowhere.
+	// [ImportProgress]; 0 disables it.
 	ProgressPort int `json:"progressPort,omitempty"`
 }
 
-// ImportProgressPort is the usual port for that, and ImportProgressPath the path of the
-// resource, which HTTP's method GET reads.
+// ImportProgressPort is the usual ProgressPort, and ImportProgressPath the path of the resource for
+// HTTP's GET.
 const (
 	ImportProgressPort = 10811
 	ImportProgressPath = "/progress"
 )
 
-// ImportUpload is how somebody uploads a disk.
+// ImportUpload is how a user uploads a disk.
 type ImportUpload struct {
-	// Port is that of the loopback interface where the upload is awaited, and Keys the
-	// directory with the key of both its ends, tls.crt and tls.key.
+	// Port is the port of the loopback interface that waits for the upload, and Keys the directory
+	// with the key of both its ends, tls.crt and tls.key.
 	Port int    `json:"port"`
 	Keys string `json:"keys"`
-	// Checksum is sha256:HEX or sha512:HEX of what must be uploaded; empty is anything.
+	// Checksum is sha256:HEX or sha512:HEX of the expected upload; empty accepts anything.
 	Checksum string `json:"checksum,omitempty"`
-	// WaitSeconds is how long the upload may take to begin, and to go on when it was cut
-	// off.
+	// WaitSeconds is how long the upload may take to begin, and to be resumed when it was cut off.
 	WaitSeconds int `json:"waitSeconds"`
 }
 
@@ -72,22 +69,22 @@ type ImportUpload struct {
 // interface.
 const TransferPort = 10812
 
-// ImportProgress is how far a disk is that is being made.
+// ImportProgress is the progress of an import.
 type ImportProgress struct {
-	// Step is what is done: downloading, [StepUploading], verifying, unpacking, copying or converting.
+	// Step is downloading, [StepUploading], verifying, unpacking, copying or converting.
 	Step string `json:"step"`
-	// Done and Total are bytes of what the step reads; Total is 0 if it is not known.
+	// Done and Total are bytes of the step's input; Total is 0 if unknown.
 	Done  int64 `json:"done"`
 	Total int64 `json:"total,omitempty"`
 }
 
-// MaxImportProgress is how long one may be as JSON, in bytes.
+// MaxImportProgress is the maximum size of a progress as JSON, in bytes.
 const MaxImportProgress = 1024
 
-// StepUploading is the step while an upload comes. The others behind it have all of it.
+// StepUploading is the step while an upload arrives. Later steps have all of it.
 const StepUploading = "uploading"
 
-// progressSteps are from where to where a step counts, in percent of the whole.
+// progressSteps are the ranges of the steps, in percent of the whole.
 var progressSteps = map[string][2]int64{
 	"downloading": {0, 70}, StepUploading: {0, 70}, "verifying": {70, 75}, "unpacking": {75, 90}, "copying": {0, 95}, "converting": {90, 99},
 }
@@ -107,8 +104,8 @@ func ParseImportProgress(data []byte) (ImportProgress, error) {
 	return p, nil
 }
 
-// Percent is how much of the whole is done; at most 99, since the disk is there when there is no
-// progress to report any more. A step of unknown length counts as begun.
+// Percent is the progress of the whole; at most 99, since no progress is reported once the disk
+// exists. A step of unknown length counts as begun.
 func (p ImportProgress) Percent() int {
 	r := progressSteps[p.Step]
 	if p.Total <= 0 || p.Done < 0 {
@@ -124,41 +121,41 @@ type ImportCopy struct {
 	File string `json:"file"`
 	// Format is raw or qcow2.
 	Format string `json:"format"`
-	// CD is true if the copy is of the image of a CD, which is raw.
+	// CD reports whether it is the image of a CD, which is raw.
 	CD bool `json:"cd,omitempty"`
-	// CloneOf is set if the volume may be a clone of the other disk's, which was made for the disk
-	// with this UID: the volume is compared, and copied where it is not a clone.
+	// CloneOf is set if the volume may be a clone of the other disk's, which was created for the
+	// disk with this UID: the volume is compared, and copied if it is not a clone.
 	CloneOf string `json:"cloneOf,omitempty"`
-	// Whole has all of it compared, and not only enough to tell a clone from an empty volume: the
+	// Whole compares all of it, not only enough to distinguish a clone from an empty volume: the
 	// other one may have been written to after it was cloned.
 	Whole bool `json:"whole,omitempty"`
 }
 
-// ImportRestored is a disk that a volume was restored with. Guests have used it: its format
-// must not be guessed from its content.
+// ImportRestored is a disk in a restored volume. Guests have used it: its format must not be
+// guessed from its content.
 type ImportRestored struct {
 	// Format is raw or qcow2; a block device is raw.
 	Format string `json:"format"`
 }
 
-// ImportServed is an image of which another pod serves the file. That pod is known by its
-// key, and what it serves by its digest.
+// ImportServed is an image that another pod serves. That pod is authenticated by its key, and the
+// content verified by its digest.
 type ImportServed struct {
-	// Address is HOST:PORT, and Fingerprint that of the key of whom is there.
+	// Address is HOST:PORT, and Fingerprint the fingerprint of the server's key.
 	Address     string `json:"address"`
 	Fingerprint string `json:"fingerprint"`
-	// Certificates is a directory with tls.crt and tls.key, by which the copier is known.
+	// Certificates is a directory with tls.crt and tls.key of the client.
 	Certificates string `json:"certificates"`
-	// Format is raw or qcow2, whatever is in it; CD says that it is the image of one.
+	// Format is raw or qcow2, whatever the content; CD reports whether it is the image of a CD.
 	Format string `json:"format"`
 	CD     bool   `json:"cd,omitempty"`
-	// Length is that of the file in bytes, and SHA256 its digest in hexadecimal digits.
+	// Length is the file's, in bytes, and SHA256 its digest in hexadecimal digits.
 	Length int64  `json:"length"`
 	SHA256 string `json:"sha256"`
 }
 
-// Known is the format of what is copied, raw or qcow2, and whether it is the image of a
-// CD. Of other sources nobody knows: what is in them decides.
+// Known returns the format of what is copied, raw or qcow2, and whether it is the image of a CD.
+// That of other sources is not known before their content is inspected.
 func (i *Import) Known() (format string, cd, known bool) {
 	switch {
 	case i.Copy != nil:
@@ -178,7 +175,7 @@ func (i Import) Encode() (string, error) {
 	return strings.ReplaceAll(string(data), "$", `\u0024`), err
 }
 
-// ParseImport understands what [Import.Encode] makes.
+// ParseImport parses the result of [Import.Encode].
 func ParseImport(text string) (Import, error) {
 	var i Import
 	if err := json.Unmarshal([]byte(text), &i); err != nil {
@@ -212,16 +209,16 @@ func ParseImport(text string) (Import, error) {
 
 // Imported is the result that a container reports at its end, with or without a disk.
 type Imported struct {
-	// Format is that of the image, raw or qcow2, or iso for one that is kept and that of
-	// a CD, and Size what a guest sees of it, in bytes.
+	// Format is raw or qcow2, or iso for a kept image of a CD, and Size what a guest sees of it, in
+	// bytes.
 	Format string `json:"format,omitempty"`
 	Size   int64  `json:"size,omitempty"`
-	// Stored is what an image that is kept takes of its volume, in bytes.
+	// Stored is the space that a kept image takes in its volume, in bytes.
 	Stored int64 `json:"stored,omitempty"`
-	// Cloned is true if the volume was a clone, and nothing had to be copied.
+	// Cloned reports that the volume was a clone, so that nothing was copied.
 	Cloned bool `json:"cloned,omitempty"`
-	// SHA256 is the digest of the file in hexadecimal digits and Length its length in
-	// bytes, where they were asked for.
+	// SHA256 is the digest of the file in hexadecimal digits and Length its length in bytes, if
+	// requested.
 	SHA256 string `json:"sha256,omitempty"`
 	Length int64  `json:"length,omitempty"`
 	// Error is why there is no disk; Final is true if another attempt would fail likewise.
@@ -232,12 +229,12 @@ type Imported struct {
 // maxImportError is how much of an error is reported, in bytes.
 const maxImportError = 1000
 
-// Encode is it as a container's last words.
+// Encode returns the result as a container's termination message.
 func (i Imported) Encode() []byte {
 	if len(i.Error) > maxImportError {
 		i.Error = strings.ToValidUTF8(i.Error[:maxImportError], "")
 	}
-	data, _ := json.Marshal(i) // texts, numbers and a bool
+	data, _ := json.Marshal(i) // it has only strings, numbers and booleans
 	return data
 }
 

@@ -11,23 +11,23 @@ import (
 	"github.com/vmop/sdk/vmop/qemucmd"
 )
 
-// FirmwareVars is the name of the machine's UEFI variables in the data directory.
+// FirmwareVars is the file name of the machine's UEFI variables in the data directory.
 const FirmwareVars = "fw-vars.fd"
 
-// Facts are what [Machine] must know beside a configuration.
+// Facts are the inputs of [Machine] beside a configuration.
 type Facts struct {
-	// UUID is the machine's UUID, used where the configuration has none.
+	// UUID is the machine's UUID if the configuration has none.
 	UUID string
 	// MachineType is the recorded machine type, which is kept unless the
 	// configuration names another; "" at the first start.
 	MachineType string
-	// AddressMap is the recorded map of PCI addresses, [qemucmd.NewestAddressMap] at
-	// the first start.
+	// AddressMap is the recorded map of PCI addresses, [qemucmd.NewestAddressMap] at the first
+	// start.
 	AddressMap int
 	// FirstDiskSlot is the recorded qemucmd.Machine.FirstDiskSlot.
 	FirstDiskSlot int
-	// FirmwareCode is the ROM that belongs to existing UEFI variables; "" lets
-	// the host's first choice decide.
+	// FirmwareCode is the ROM that belongs to existing UEFI variables; "" selects the host's first
+	// choice.
 	FirmwareCode string
 	// FirmwareVars is the name of the UEFI variables' file in DataDir; empty
 	// means [FirmwareVars].
@@ -40,44 +40,42 @@ type Facts struct {
 	RuntimeDir string
 	// Drives has an entry for each drive of the configuration.
 	Drives []DriveFacts
-	// DisplayPassword is true if there is a display password. QEMU decides at the start whether its
-	// display needs one.
+	// DisplayPassword reports whether there is a display password. QEMU decides at the start
+	// whether its display needs one.
 	DisplayPassword bool
-	// MonitorFD is the descriptor of the monitor's listening socket in the QEMU
-	// process; 0 lets QEMU make the socket.
+	// MonitorFD is the descriptor of the monitor's listening socket in the QEMU process; 0 lets
+	// QEMU create the socket.
 	MonitorFD int
-	// TPMFD is the descriptor of swtpm's listening socket in the swtpm process;
-	// 0 lets swtpm make the socket.
+	// TPMFD is the descriptor of swtpm's listening socket in the swtpm process; 0 lets swtpm create
+	// the socket.
 	TPMFD int
-	// ShareFD is the descriptor of the listening socket in the process that serves a
-	// share; 0 lets it make the socket.
+	// ShareFD is the descriptor of the listening socket in the process that serves a share; 0 lets
+	// it create the socket.
 	ShareFD int
-	// Contained is true if the machine is in a container of its own.
+	// Contained reports whether the machine is in a container of its own.
 	Contained bool
-	// TLSDir has the certificates of the display in place of the configuration's
-	// directory, where that has none of an authority; empty otherwise. See
-	// qemucmd.Display.TLSWithoutAuthority.
+	// TLSDir replaces the configuration's directory of the display's certificates if that has none
+	// of an authority; empty otherwise. See qemucmd.Display.TLSWithoutAuthority.
 	TLSDir string
-	// Taps are the open tap devices by the network's position.
+	// Taps are the open tap devices by the network's index.
 	Taps map[int]Tap
 }
 
 // Tap is an open tap device; see qemucmd.TapNetwork.
 type Tap struct {
-	// FDs are the descriptors of its queues in the QEMU process, VhostFDs as many
-	// of /dev/vhost-net, or none.
+	// FDs are the descriptors of its queues in the QEMU process; VhostFDs as many of
+	// /dev/vhost-net, or none.
 	FDs, VhostFDs []int
-	// MTU of its bridge, in bytes.
+	// MTU is its bridge's, in bytes.
 	MTU int
 }
 
-// maxTapQueues bounds the pairs of queues of a network card: more bring little,
-// and each takes memory of the guest.
+// maxTapQueues bounds the pairs of queues of a network card: more gain little, and each takes
+// memory of the guest.
 const maxTapQueues = 8
 
-// TapQueues is how many pairs of queues the tap device of a network has: one for
-// each CPU that the machine can have, if the network card is able to use them. It is 0
-// of a network that there is not.
+// TapQueues is the number of pairs of queues of a network's tap device: one for each possible CPU,
+// if the network card supports several. It is 0 for an index without a network.
 func (vm *VM) TapQueues(network int) int {
 	if network < 0 || network >= len(vm.Network) {
 		return 0
@@ -89,9 +87,9 @@ func (vm *VM) TapQueues(network int) int {
 	return 1
 }
 
-// DriveFacts describe what stands behind a drive of the configuration.
+// DriveFacts describe the file or device of a drive of the configuration.
 type DriveFacts struct {
-	// Device is true if a resource is a block device rather than a file.
+	// Device reports whether a resource is a block device rather than a file.
 	Device bool
 	// Format is the format of an image file; raw if empty.
 	Format qemucmd.DiskFormat
@@ -100,8 +98,7 @@ type DriveFacts struct {
 	FD int
 }
 
-// Machine turns a configuration, defaulted and valid, into the machine that it
-// describes.
+// Machine converts a configuration, defaulted and valid, to the machine that it describes.
 func Machine(c *Config, f Facts) (qemucmd.Machine, error) {
 	if c == nil {
 		return qemucmd.Machine{}, errNoConfig
@@ -144,7 +141,7 @@ func Machine(c *Config, f Facts) (qemucmd.Machine, error) {
 	}
 	m.Monitor.FD = f.MonitorFD
 	if vm.Accelerator == "none" {
-		m.Accelerator = qemucmd.AcceleratorTCG // what QEMU does without -accel
+		m.Accelerator = qemucmd.AcceleratorTCG // QEMU's default without -accel
 	}
 	if m.Firmware.Kind != qemucmd.FirmwareBIOS {
 		m.Firmware.VarsPath = path.Join(f.DataDir, first(f.FirmwareVars, FirmwareVars))
@@ -227,8 +224,8 @@ func networks(nets []Network, uuid string, taps map[int]Tap) []qemucmd.Network {
 	return out
 }
 
-// drives splits the list into CD drives and disks. Where no drive has a boot
-// index, the order of the list is the boot order if it is to be ordered.
+// drives splits the list into CD drives and disks. If ordered and no drive has a boot index, the
+// order of the list is the boot order.
 func drives(list []Drive, facts []DriveFacts, ordered bool) (cds []qemucmd.CDDrive, disks []qemucmd.Disk) {
 	for _, d := range list {
 		ordered = ordered && d.BootIndex == nil
@@ -254,7 +251,7 @@ func drives(list []Drive, facts []DriveFacts, ordered bool) (cds []qemucmd.CDDri
 	return cds, disks
 }
 
-// DiskSerials are the serial numbers that the guest sees of drives; empty for CDs.
+// DiskSerials are the drives' serial numbers in the guest; empty for CDs.
 func DiskSerials(list []Drive) []string {
 	taken := map[string]bool{}
 	out := make([]string, len(list))
@@ -266,8 +263,8 @@ func DiskSerials(list []Drive) []string {
 	return out
 }
 
-// AttachmentSerial is the serial number that the guest sees of an attachment: its name,
-// unless that is too long or is another disk's.
+// AttachmentSerial is an attachment's serial number in the guest: its name, unless that is too long
+// or is another disk's.
 func (vm *VM) AttachmentSerial(uid string) string {
 	taken := map[string]bool{}
 	for _, d := range vm.Drives {
@@ -283,19 +280,17 @@ func (vm *VM) AttachmentSerial(uid string) string {
 	return ""
 }
 
-// maxSerial is what virtio transports of a disk's serial number (virtio 1.2,
-// §5.2.6.1), in bytes.
+// maxSerial is virtio's limit of a disk's serial number (virtio 1.2, §5.2.6.1), in bytes.
 const maxSerial = 20
 
-// serial derives a disk's serial number from its name, or from the last
-// component of its path. It depends on the disk itself and, only if two disks
-// have one name, on those before it.
+// serial derives a disk's serial number from its name, or from the last component of its path. It
+// depends on the disks before it only if two disks have one name.
 func serial(d Drive, taken map[string]bool) string {
 	s := first(d.Name, path.Base(d.Where()))
 	if len(s) > maxSerial || taken[s] {
 		sum := sha256.Sum256([]byte(s + "\x00" + d.Where()))
 		digest := hex.EncodeToString(sum[:])
-		if d.Name != "" && !taken[s] { // a name outlives a move of the file
+		if d.Name != "" && !taken[s] { // a name does not change when the file is moved
 			sum = sha256.Sum256([]byte(s))
 			digest = hex.EncodeToString(sum[:])
 		}
@@ -305,9 +300,9 @@ func serial(d Drive, taken map[string]bool) string {
 	return s
 }
 
-// MemoryOverhead is what the machine of a configuration, defaulted and valid, needs of the host's
-// memory beside its guest's RAM; see [qemucmd.MemoryOverhead]. Images whose format is not known are
-// taken for raw ones.
+// MemoryOverhead is the host's memory that the machine of a configuration, defaulted and valid,
+// needs beside its guest's RAM; see [qemucmd.MemoryOverhead]. Images of unknown format count as
+// raw.
 func MemoryOverhead(c *Config, h qemucmd.Host) (qemucmd.Overhead, error) {
 	if c == nil {
 		return qemucmd.Overhead{}, errNoConfig
@@ -319,7 +314,7 @@ func MemoryOverhead(c *Config, h qemucmd.Host) (qemucmd.Overhead, error) {
 	return qemucmd.MemoryOverhead(m, h), nil
 }
 
-// Disks is the number of drives that are disks and no CD drives.
+// Disks is the number of drives that are not CD drives.
 func (vm *VM) Disks() (n int) {
 	for _, d := range vm.Drives {
 		if d.Type != DriveCD {

@@ -12,17 +12,17 @@ type Cause string
 const (
 	// CauseGuestShutdown: the guest powered itself off.
 	CauseGuestShutdown Cause = "guest-shutdown"
-	// CauseGuestReset: the guest reset itself, and the machine ended because
-	// changes waited for that.
+	// CauseGuestReset: the guest reset itself, and the machine ended because changes waited for
+	// that.
 	CauseGuestReset Cause = "guest-reset"
-	// CauseRequested: the guest shut down because it was asked to.
+	// CauseRequested: the guest shut down on request.
 	CauseRequested Cause = "host-request"
-	// CauseForced: it was asked to shut down, did not do so in time, and was
-	// ended. Its disks are in the state of a power cut.
+	// CauseForced: the guest did not shut down in time, and was ended. Its disks are in the state
+	// of a power cut.
 	CauseForced Cause = "host-forced"
 	// CauseHostQuit: another process told QEMU to quit or killed it with a signal that it handles.
 	CauseHostQuit Cause = "host-quit"
-	// CauseGuestPanic: the guest crashed and QEMU ended for it.
+	// CauseGuestPanic: the guest crashed, which ended QEMU.
 	CauseGuestPanic Cause = "guest-panic"
 	// CauseQEMUFailure: QEMU ended by itself, with an error or by a signal.
 	CauseQEMUFailure Cause = "qemu-failure"
@@ -33,8 +33,7 @@ const (
 	CauseStartFailure Cause = "start-failure"
 )
 
-// Failure reports whether a machine that ended for this cause failed. A cause
-// that is not known is a failure.
+// Failure reports whether the cause is a failure. An unknown cause is one.
 func (c Cause) Failure() bool {
 	switch c {
 	case CauseGuestShutdown, CauseGuestReset, CauseRequested, CauseForced, CauseHostQuit:
@@ -43,21 +42,21 @@ func (c Cause) Failure() bool {
 	return true
 }
 
-// Outcome is how a machine ended. The runner leaves it to the program that started it: in a pod as
+// Outcome is how a machine ended. The runner passes it to the program that started it: in a pod as
 // the termination message of its container.
 type Outcome struct {
 	Cause Cause `json:"cause"`
 	// Message is one sentence for the user.
 	Message string `json:"message"`
-	// Orderly is true if the guest shut its file systems down.
+	// Orderly reports whether the guest shut its file systems down.
 	Orderly bool `json:"orderly"`
 	// QEMUStatus is QEMU's exit status as the operating system reports it, such as "exit status 0";
 	// "" if QEMU was not started.
 	QEMUStatus string `json:"qemuStatus,omitempty"`
 }
 
-// StatusKilled is the QEMUStatus of a QEMU that was killed outright, by somebody or by the
-// kernel for lack of memory.
+// StatusKilled is the QEMUStatus of a QEMU that was killed by SIGKILL, for example by the kernel
+// for lack of memory.
 const StatusKilled = "signal: killed"
 
 // The exit codes of a program that runs one engine.
@@ -74,7 +73,7 @@ const (
 	ExitFailure = 4
 )
 
-// ExitCode is the exit code that belongs to the outcome.
+// ExitCode is the exit code of the outcome.
 func (o Outcome) ExitCode() int {
 	switch o.Cause {
 	case CauseGuestShutdown, CauseGuestReset, CauseRequested:
@@ -88,11 +87,11 @@ func (o Outcome) ExitCode() int {
 	}
 }
 
-// maxTerminationMessage is what Kubernetes keeps of a termination message, in bytes.
+// maxTerminationMessage is Kubernetes' limit of a termination message, in bytes.
 const maxTerminationMessage = 4096
 
-// TerminationMessage is the outcome as a line of JSON, short enough for a
-// container's termination message (4096 bytes).
+// TerminationMessage is the outcome as a line of JSON, short enough for a container's termination
+// message (4096 bytes).
 func (o Outcome) TerminationMessage() []byte {
 	for {
 		b, err := json.Marshal(o)
@@ -106,8 +105,8 @@ func (o Outcome) TerminationMessage() []byte {
 	}
 }
 
-// ParseOutcome reads a termination message. It returns false for one that no runner of this project
-// wrote: VM-Operator's leaves none, and a container that never ran has that of its runtime.
+// ParseOutcome parses a termination message. It returns false if no runner of this project wrote
+// it: VM-Operator's writes none, and a container that never ran has its runtime's.
 func ParseOutcome(message string) (Outcome, bool) {
 	var o Outcome
 	if len(message) > maxTerminationMessage || !strings.HasPrefix(message, "{") || json.Unmarshal([]byte(message), &o) != nil {

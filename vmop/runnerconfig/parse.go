@@ -12,7 +12,7 @@ import (
 	"github.com/vmop/sdk/internal/yamljson"
 )
 
-// ErrNoRunner means that a file has no "/Runner" key.
+// ErrNoRunner is the error when a file has no "/Runner" key.
 var ErrNoRunner = errors.New(`the key "/Runner" is missing`)
 
 const (
@@ -26,9 +26,9 @@ const (
 // Parse reads config.yaml. It applies no defaults but the meaning of a missing key in VM-Operator's
 // format (no "network" at all is one tap interface, while null is none). A scalar of another type
 // than the key's is converted as VM-Operator's runner does ("60" and 60.0 are 60, yes is true, and
-// 5 is "5" where a text belongs), unless that would be a guess, and YAML's merge keys (<<) are
-// resolved. Unknown keys are returned as warnings, because a newer operator may write them;
-// everything else that is wrong is an error.
+// 5 is "5" for a string), unless that would be a guess, and YAML's merge keys (<<) are resolved.
+// Unknown keys are returned as warnings, because a newer operator may write them; everything else
+// that is wrong is an error.
 func Parse(data []byte) (Config, []string, error) {
 	var c Config
 	if len(data) > maxFile {
@@ -71,8 +71,8 @@ func Parse(data []byte) (Config, []string, error) {
 	return c, warnings, nil
 }
 
-// runnerKey finds the key of the runner, which may begin with the underscore that
-// VM-Operator takes for a slash, and gives it the usual name.
+// runnerKey renames the runner's key, which may begin with the underscore that VM-Operator accepts
+// for a slash.
 func runnerKey(doc *yaml.Node) error {
 	top := doc
 	if doc.Kind == yaml.DocumentNode {
@@ -99,13 +99,13 @@ func runnerKey(doc *yaml.Node) error {
 	if key == nil {
 		return ErrNoRunner
 	}
-	named := *key // it may stand for others, too
+	named := *key // other aliases may refer to it
 	named.Value = runnerName
 	top.Content[at] = &named
 	return nil
 }
 
-// Marshal writes config.yaml so that VM-Operator's runner reads it too.
+// Marshal writes config.yaml so that VM-Operator's runner can read it too.
 func Marshal(c Config) ([]byte, error) {
 	doc, err := c.JSON()
 	if err != nil {

@@ -6,18 +6,17 @@ import (
 	"strings"
 )
 
-// PreparedTapsEnv is the variable in which a pod's containers find the tap
-// interfaces that one of them prepares and the runner takes over; see
-// [FormatTaps].
+// PreparedTapsEnv is the environment variable of a pod's containers with the tap interfaces that
+// one of them prepares and the runner takes over; see [FormatTaps].
 const PreparedTapsEnv = "VMOP_TAPS"
 
-// PreparedTap is a tap interface that is made before the runner starts.
+// PreparedTap is a tap interface that is created before the runner starts.
 type PreparedTap struct {
-	// Network is the position of its network in the configuration.
+	// Network is the index of its network in the configuration.
 	Network int
-	// Name and Bridge are those of the interface and of its bridge on the host.
+	// Name and Bridge are the names of the interface and of its bridge on the host.
 	Name, Bridge string
-	// Queues is how many pairs of queues it has; see [VM.TapQueues].
+	// Queues is its number of pairs of queues; see [VM.TapQueues].
 	Queues int
 }
 
@@ -31,7 +30,7 @@ func FormatTaps(taps []PreparedTap) string {
 	return strings.Join(s, " ")
 }
 
-// ParseTaps reads what [FormatTaps] wrote.
+// ParseTaps parses the result of [FormatTaps].
 func ParseTaps(line string) ([]PreparedTap, error) {
 	var taps []PreparedTap
 	for _, s := range strings.Fields(line) {

@@ -75,7 +75,7 @@ func (v *validator) cpus(vm *VM) {
 	}
 }
 
-// topologyCPUs is the product of the topology that is given; 0 if none is.
+// topologyCPUs is the product of the configured topology; 0 if none is.
 func (vm *VM) topologyCPUs() int {
 	product := 0
 	for _, n := range []int{vm.Sockets, vm.DiesPerSocket, vm.CoresPerDie, vm.ThreadsPerCore} {
@@ -86,9 +86,8 @@ func (vm *VM) topologyCPUs() int {
 	return product
 }
 
-// cpuSlots is the number of CPUs that the machine can have: maximumCpus, or
-// what the topology makes, or currentCpus where neither is given. As in
-// VM-Operator, a currentCpus above maximumCpus raises it.
+// cpuSlots is the number of CPUs that the machine can have: maximumCpus, or the product of the
+// topology, or currentCpus. As in VM-Operator, a currentCpus above maximumCpus raises it.
 func (vm *VM) cpuSlots() int {
 	n := vm.MaximumCPUs
 	if n == 0 {
@@ -220,7 +219,7 @@ func (v *validator) shares(shares []Share) {
 	}
 }
 
-// attachments guards what becomes the name of a device, and where the runner connects to.
+// attachments checks the names of devices, and the addresses to connect to.
 func (v *validator) attachments(list []Attachment) {
 	const at = "vm.attachments"
 	seen := map[string]int{}
@@ -290,10 +289,10 @@ func (v *validator) usbDevices(vm *VM) {
 	}
 }
 
-// Where is the path of a raw drive, whichever key names it.
+// Where is the path of a raw drive, from any of its keys.
 func (d *Drive) Where() string {
 	return d.Resource + d.File + d.Device
 }
 
-// Ephemeral reports whether the disk is made anew at each start.
+// Ephemeral reports whether the disk is created anew at each start.
 func (d *Drive) Ephemeral() bool { return d.Image != nil && d.Image.Ephemeral }

@@ -14,7 +14,7 @@ func (v *validator) add(path, format string, args ...any) {
 	v.errs = append(v.errs, &Error{Path: path, Reason: fmt.Sprintf(format, args...)})
 }
 
-// name guards what becomes a directory name and a QEMU name.
+// name checks the name of a directory and of a QEMU machine.
 func (v *validator) name(path, s string) {
 	switch {
 	case s == "":
@@ -32,7 +32,7 @@ func (v *validator) oneOf(path, s string, allowed ...string) {
 	}
 }
 
-// limit adds the error of a check of package limits about a value.
+// limit adds the error of a check of package limits.
 func (v *validator) limit(path string, value any, problem error) bool {
 	if problem == nil {
 		return true
@@ -48,7 +48,7 @@ func (v *validator) limit(path string, value any, problem error) bool {
 type Error struct {
 	// Path is the key, as in "vm.drives[1].file", below "/Runner".
 	Path string
-	// Reason is what was found and what would be right.
+	// Reason is the problem and what would be valid.
 	Reason string
 }
 
