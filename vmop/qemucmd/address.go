@@ -10,21 +10,19 @@ import (
 // [AddressMapFor].
 const NewestAddressMap = 2
 
-// The maps. What a guest has seen under one of them never changes.
+// The maps. An existing map never changes: guests depend on the addresses.
 const (
-	// mapOriginal fills all of pcie.0, so that nothing can ever be plugged.
+	// mapOriginal fills all of pcie.0: nothing can be hot-plugged.
 	mapOriginal = 1
-	// mapPorts has fewer slots for disks, and root ports in one that it frees: what
-	// is plugged into a running machine needs a port, and what kinds of devices
-	// come later find room behind one. Slot 0x1c is left free.
+	// mapPorts gives one of the disks' slots to root ports, for hot-plugged devices and for kinds
+	// of devices to come. Slot 0x1c is left free.
 	mapPorts = 2
 )
 
-// The guest's PCI addresses on pcie.0. Slots 1 to 7 are those that VM-Operator's
-// machines got implicitly, by the order of their devices (seen with query-pci),
-// so that a machine that is taken over keeps the name of its first network
-// interface. Slot 0x1f is the chipset's, whose function 0 is always there and announces
-// others: QEMU has 2 and 3 of them. What comes into that slot has room in both maps.
+// PCI addresses on pcie.0. Slots 1 to 7 are those that VM-Operator's machines got implicitly from
+// the order of their devices (query-pci), so that a machine taken over keeps the name of its first
+// network interface. Slot 0x1f is the chipset's, a multifunction device of which QEMU uses
+// functions 0, 2 and 3.
 const (
 	slotBalloon = 0x1
 	slotSerial  = 0x2
@@ -39,12 +37,11 @@ const (
 
 	functionPanic = 7 // of slotChipset
 
-	maxNICSlots = 9 // 0x07 … 0x0f, where disks do not begin before
+	maxNICSlots = 9 // 0x07 … 0x0f, if the disks do not begin before
 	functions   = 8 // per slot
 )
 
-// diskSlots are the first slot for disks and the number of them: up to 0x1d in the
-// original map, up to 0x1b in the one with ports.
+// diskSlots returns the first slot for disks and their number.
 func (b *builder) diskSlots() (first, n int) {
 	first, n = slotDisk, 14
 	if b.m.AddressMap >= mapPorts {
@@ -56,15 +53,14 @@ func (b *builder) diskSlots() (first, n int) {
 	return first, n
 }
 
-// nicSlots is the number of slots for network cards, which is what the disks leave.
+// nicSlots returns the number of slots that the disks leave for network cards.
 func (b *builder) nicSlots() int {
 	first, _ := b.diskSlots()
 	return min(first-slotNIC, maxNICSlots)
 }
 
-// DiskSlotFor is [Machine.FirstDiskSlot] of a machine that VM-Operator made with so
-// many network cards and disks: QEMU gave each the next slot. It is 0 for one with
-// more than there are slots.
+// DiskSlotFor returns the [Machine.FirstDiskSlot] of a VM-Operator machine with so many network
+// cards and disks: QEMU gave each the next slot. It is 0 if there are more than there are slots.
 func DiskSlotFor(nics, disks int) int {
 	if first := slotNIC + nics; nics > 0 && first+max(disks, 1) <= slotDisk+portsDiskSlots {
 		return first
@@ -74,8 +70,8 @@ func DiskSlotFor(nics, disks int) int {
 
 const portsDiskSlots = limits.MaxDisksBesideShares / functions
 
-// AddressMapFor is the map of a machine that is made now with so many disks: the
-// newest, unless only the original one has places for all of them.
+// AddressMapFor returns the map for a new machine with so many disks: the newest, unless only the
+// original one has addresses for all of them.
 func AddressMapFor(disks int) int {
 	if disks > portsDiskSlots*functions {
 		return mapOriginal
@@ -83,23 +79,23 @@ func AddressMapFor(disks int) int {
 	return NewestAddressMap
 }
 
-// slotPorts is where the root ports are, one to a function.
+// slotPorts holds the root ports, one per function.
 const slotPorts = 0x1d
 
-// The root ports. How many there are is decided once for all: a guest that boots
-// finds each of them. Eight fill a slot; [PortID] has them in their order.
+// The root ports. Their number is fixed, because a guest sees each of them at boot. Eight fill a
+// slot; [PortID] has them in this order.
 const (
-	// fileSystemPort is for a file system that is shared with the host.
+	// fileSystemPort is for shared folders.
 	fileSystemPort = 6
-	// SCSIPort is for the controller of disks that are plugged. It is plugged with
-	// the first of them, and there from the next start on.
+	// SCSIPort is for the SCSI controller of hot-plugged disks. It is plugged with the first of
+	// them, and present at every start from then on.
 	SCSIPort = 7
 
 	ports = 8
 )
 
-// PortsOf is the number of root ports for what is plugged into machines with a map of
-// PCI addresses: [HotPlugPorts] or none.
+// PortsOf returns the number of root ports for hot-plugged devices in machines with an address map:
+// [HotPlugPorts] or 0.
 func PortsOf(addressMap int) int {
 	if addressMap < mapPorts {
 		return 0
@@ -107,7 +103,8 @@ func PortsOf(addressMap int) int {
 	return HotPlugPorts
 }
 
-// checkAddressMap refuses an unknown map: another one would be other hardware for the guest.
+// checkAddressMap refuses an unknown map rather than fall back to another, which would change the
+// guest's hardware.
 func (b *builder) checkAddressMap() {
 	if m := b.m.AddressMap; m < 0 || m > NewestAddressMap {
 		b.errorf("addressMap", "%d is unknown: this version has maps up to %d", m, NewestAddressMap)
@@ -118,8 +115,8 @@ func (b *builder) checkAddressMap() {
 	}
 }
 
-// ports makes the root ports. They ask the firmware for no I/O ports, of which
-// there are too few on a PC: no device that can be plugged needs them.
+// ports adds the root ports, without I/O ports: a PC has too few, and no device that can be plugged
+// needs them.
 func (b *builder) ports() {
 	if b.m.AddressMap < mapPorts {
 		return
@@ -134,8 +131,7 @@ func (b *builder) ports() {
 	}
 }
 
-// generation makes the device that tells a guest whether it is what it was
-// before, or a copy.
+// generation adds the VM generation ID device.
 func (b *builder) generation() {
 	if b.m.AddressMap < mapPorts {
 		return
@@ -149,7 +145,6 @@ func (b *builder) generation() {
 		Prop{"guid", Str(id)})
 }
 
-// at puts the properties of a device behind its address.
 func at(slot, function int, props ...Prop) []Prop {
 	addr := "0x" + strconv.FormatInt(int64(slot), 16)
 	if function > 0 {
@@ -158,10 +153,9 @@ func at(slot, function int, props ...Prop) []Prop {
 	return append([]Prop{{"bus", Bus("pcie.0")}, {"addr", Str(addr)}}, props...)
 }
 
-// spread returns the address of the i-th device of a range of slots: first the
-// slots' functions 0, then their functions 1, and so on. Every function 0
-// announces a multifunction device, used or not: it is what the guest sees, and
-// must not change when a device joins it in its slot.
+// spread returns the address of the i-th device in a range of slots: first function 0 of every
+// slot, then function 1, and so on. Every function 0 announces a multifunction device, used or not,
+// because that must not change when a device is added to its slot.
 func spread(first, slots, i int, props ...Prop) []Prop {
 	function := i / slots
 	p := at(first+i%slots, function)

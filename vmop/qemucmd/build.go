@@ -4,23 +4,18 @@ import (
 	"errors"
 )
 
-// Build returns the command line of the standard machine m on the host h. It is
-// a pure function: equal arguments give equal commands, and neither argument is
-// modified.
+// Build returns the command line of the standard machine m on the host h. It is a pure function and
+// modifies neither argument.
 //
-// All problems are collected: the error joins one [*Error] per problem (see
-// [Problems]), and with an error the command is empty. Nothing in m is ever
-// skipped, shortened or guessed at; what m leaves open is completed as its
-// fields document.
+// The error joins one [*Error] per problem (see [Problems]); with an error the command is empty.
+// Nothing in m is skipped, shortened or guessed; unset fields get the defaults that they document.
 //
-// The CPU topology follows QEMU's rule for the machine types since 6.2: what
-// the given parts leave over of the maximum goes to the cores if they are not
-// given, else to the sockets, else to the threads, else to the dies. A maximum
-// that the given parts do not divide is an error.
+// The CPU topology follows QEMU's rule for the machine types since 6.2: the factor by which the
+// maximum exceeds the given parts goes to the cores if they are not given, else to the sockets, the
+// threads, the dies. A maximum that the given parts do not divide is an error.
 //
-// Devices have fixed guest addresses that depend on nothing but their position
-// in their own list. A disk, network or CD drive that is added behind the
-// others leaves the options of all others as they are, byte for byte.
+// The guest address of a device depends only on its position in its own list. Appending a disk,
+// network or CD drive leaves the options of all others unchanged, byte for byte.
 func Build(m Machine, h Host) (Command, error) {
 	b, err := build(m, h)
 	if err != nil {
@@ -30,7 +25,6 @@ func Build(m Machine, h Host) (Command, error) {
 }
 
 // GroupNames returns the names of all groups that a command can have, in order.
-// A command has only those that its machine needs.
 func GroupNames() []string {
 	var names []string
 	for _, p := range kinds {
@@ -43,7 +37,6 @@ func build(m Machine, h Host) (*builder, error) {
 	b := &builder{m: m, h: h}
 	b.checkHost()
 	b.checkAddressMap()
-	// These are needed by more than one part.
 	b.accel = b.chooseAccelerator()
 	b.machineType = b.chooseMachineType()
 	b.firmware = b.chooseFirmware()
@@ -78,8 +71,7 @@ func (b *builder) command() Command {
 	}
 }
 
-// items returns what is owned by the groups that keep accepts, or everything if
-// keep is nil.
+// items returns the items of the groups that keep accepts, or all if keep is nil.
 func items[T any](all []owned[T], keep func(owned[T]) bool) []T {
 	var out []T
 	for _, o := range all {

@@ -9,7 +9,6 @@ import (
 	"github.com/vmop/sdk/vmop/limits"
 )
 
-// builder collects the options, and what they need, part by part.
 type builder struct {
 	m Machine
 	h Host
@@ -18,7 +17,7 @@ type builder struct {
 	machineType MachineType
 	cpu         topology
 	firmware    FirmwareImage // Code "" with BIOS
-	group       string        // the part that is being built
+	group       string        // the group that is being built
 
 	groups  []Group
 	files   []owned[File]
@@ -29,8 +28,7 @@ type builder struct {
 	warnings []string
 }
 
-// owned is something that must be there before QEMU runs, and the group of
-// options that asks for it.
+// owned is a file, socket or helper with the group of options that needs it.
 type owned[T any] struct {
 	group string
 	item  T
@@ -44,8 +42,8 @@ func (b *builder) add(options ...Option) {
 	b.groups = append(b.groups, Group{Name: b.group, Options: options})
 }
 
-// device adds a -device option. field is what asked for it, for the case that
-// QEMU does not offer the device.
+// device adds a -device option. field is the field that asks for it, for the error if QEMU does not
+// offer the device.
 func (b *builder) device(field, driver, id, why string, props ...Prop) {
 	if _, found := slices.BinarySearch(b.h.Devices, driver); !found && !slices.Contains(b.h.Devices, driver) {
 		b.errorf(field, "%s does not offer the device %q%s", b.h.QEMU, driver, moduleHint(driver))
@@ -56,7 +54,7 @@ func (b *builder) device(field, driver, id, why string, props ...Prop) {
 	})
 }
 
-// moduleHint names what is often missing: distributions split QEMU into modules.
+// moduleHint names the package that is often missing: distributions split QEMU into modules.
 func moduleHint(driver string) string {
 	switch {
 	case strings.HasPrefix(driver, "virtio-vga"):
@@ -95,7 +93,7 @@ func (b *builder) object(qomType, id, why string, props ...Prop) {
 	})
 }
 
-// chardev adds a -chardev option: it has no JSON form in QEMU.
+// chardev adds a -chardev option, which has no JSON form in QEMU.
 func (b *builder) chardev(backend, id, why string, props ...Prop) {
 	b.add(Option{
 		Flag: "-chardev", HeadKey: "backend", Head: backend, ID: id, Props: props,
@@ -111,16 +109,14 @@ func (b *builder) socket(purpose SocketPurpose, s Socket) {
 
 func (b *builder) helper(h Helper) { b.helpers = append(b.helpers, owned[Helper]{b.group, h}) }
 
-// topology is the complete layout of the CPU slots. The product of the four is
-// maximum.
+// topology is the complete layout of the CPU slots: maximum is the product of the others.
 type topology struct{ maximum, sockets, dies, cores, threads int }
 
 func (b *builder) errorf(field, format string, args ...any) {
 	b.errs = append(b.errs, &Error{Field: field, Message: fmt.Sprintf(format, args...)})
 }
 
-// invalid records a problem of a value, if there is one. It reports whether there
-// is none.
+// invalid records problem, unless nil, and reports whether it was nil.
 func (b *builder) invalid(field string, value any, problem error) bool {
 	if problem == nil {
 		return true
@@ -132,10 +128,9 @@ func (b *builder) invalid(field string, value any, problem error) bool {
 	return false
 }
 
-// text checks that s can reach QEMU and come back over QMP unchanged.
+// text checks that s reaches QEMU and comes back over QMP unchanged.
 func (b *builder) text(field, s string) { b.invalid(field, s, limits.Text(s)) }
 
-// path checks a path that must be given.
 func (b *builder) path(field, p string) {
 	if p == "" {
 		b.errorf(field, "a path must be given")
@@ -144,7 +139,6 @@ func (b *builder) path(field, p string) {
 	b.text(field, p)
 }
 
-// bootIndex checks one boot index; checkBootOrder compares them.
 func (b *builder) bootIndex(field string, index *int) {
 	if index != nil {
 		b.invalid(field, *index, limits.BootIndex(int64(*index)))

@@ -8,7 +8,6 @@ import (
 	"github.com/vmop/sdk/vmop/limits"
 )
 
-// checkHost checks what every machine needs of the host.
 func (b *builder) checkHost() {
 	if b.h.QEMU == "" {
 		b.errorf("host.qemu", "the path of qemu-system-x86_64 is missing")
@@ -20,7 +19,7 @@ func (b *builder) checkHost() {
 	}
 }
 
-// checkBootOrder refuses equal boot indexes, on which QEMU refuses to start.
+// checkBootOrder refuses equal boot indexes, with which QEMU does not start.
 func (b *builder) checkBootOrder() {
 	first := map[int]string{}
 	check := func(field string, index *int) {
@@ -41,7 +40,6 @@ func (b *builder) checkBootOrder() {
 	}
 }
 
-// listeners are the sockets of the machine with the fields that hold them.
 func (b *builder) listeners() (all []struct {
 	field string
 	s     *Socket
@@ -103,7 +101,6 @@ func (b *builder) checkSockets() {
 	}
 }
 
-// checkDescriptors refuses the standard descriptors and equal numbers.
 func (b *builder) checkDescriptors() {
 	first := map[int]string{}
 	checkGiven := func(field string, fd int) {
@@ -148,8 +145,8 @@ func (b *builder) checkDescriptors() {
 	}
 }
 
-// checkFiles refuses a file that is written to in one place and used in
-// another: two writers, or a writer behind a reader's back, corrupt it.
+// checkFiles refuses a file that is written by one device and used by another: both would corrupt
+// it.
 func (b *builder) checkFiles() {
 	type use struct {
 		field    string
@@ -192,11 +189,10 @@ func (b *builder) checkFiles() {
 	}
 }
 
-// checkOptions checks the whole: IDs are unique, references lead somewhere, and
-// every argument fits. Only the last can fail because of the machine; the first
-// two guard this package.
+// checkOptions checks that IDs are unique, that references resolve, and that every argument fits.
+// Only the last depends on the machine; the first two guard against mistakes in this package.
 func (b *builder) checkOptions() {
-	ids := make(map[string]bool, 64) // more than most machines have
+	ids := make(map[string]bool, 64)
 	var argument []byte
 	for _, g := range b.groups {
 		for _, o := range g.Options {
@@ -207,7 +203,7 @@ func (b *builder) checkOptions() {
 				ids[o.ID] = true
 			}
 			if o.bound() <= limits.MaxArgument {
-				continue // which nearly every one is, and is not written for that
+				continue // the common case; saves rendering the argument
 			}
 			argument = o.appendArgument(argument[:0])
 			if n := len(argument); n > limits.MaxArgument {
@@ -226,7 +222,7 @@ func (b *builder) checkOptions() {
 	}
 }
 
-// refers returns the ID that a value refers to.
+// refers returns the ID that a value refers to; false if it is a bus of the machine itself.
 func refers(v Value) (string, bool) {
 	switch v := v.(type) {
 	case Ref:

@@ -8,7 +8,6 @@ import (
 	"github.com/vmop/sdk/vmop/limits"
 )
 
-// chooseAccelerator resolves auto.
 func (b *builder) chooseAccelerator() Accelerator {
 	switch a := b.m.Accelerator; a {
 	case "", AcceleratorAuto:
@@ -29,14 +28,12 @@ func (b *builder) chooseAccelerator() Accelerator {
 	}
 }
 
-// usesUEFI reports whether the machine has flash devices.
 func (b *builder) usesUEFI() bool { return b.m.Firmware.Kind != FirmwareBIOS }
 
 func (b *builder) secureBoot() bool {
 	return b.m.Firmware.Kind == FirmwareSecure || b.m.Firmware.Kind == FirmwareSecure4M
 }
 
-// chooseFirmware finds the first pair on the host that is of the demanded kind.
 func (b *builder) chooseFirmware() FirmwareImage {
 	f := b.m.Firmware
 	var fourMiB bool
@@ -96,8 +93,7 @@ func list(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// maxTopology bounds each part so that products cannot overflow; QEMU's own
-// limit is far below.
+// maxTopology bounds each part so that the products cannot overflow; QEMU's own limit is far below.
 const maxTopology = 1 << 15
 
 // chooseTopology completes the topology; see [Build] for the rule.
@@ -152,7 +148,6 @@ func (b *builder) chooseTopology() topology {
 	return t
 }
 
-// String names the given parts, "2 sockets x 4 cores".
 func (t topology) String() string {
 	var s []string
 	for _, p := range []struct {
@@ -171,6 +166,6 @@ func (t topology) String() string {
 
 func (t topology) apicIDs() int64 { return limits.APICIDs(t.sockets, t.dies, t.cores, t.threads) }
 
-// x2APIC reports whether the CPUs need IDs of more than eight bits. QEMU then
-// demands an IOMMU that remaps interrupts in extended mode.
+// x2APIC reports whether the CPUs need IDs of more than eight bits, for which QEMU demands an IOMMU
+// that remaps interrupts in extended mode.
 func (t topology) x2APIC() bool { return t.apicIDs() > limits.MaxTCGAPICIDs }

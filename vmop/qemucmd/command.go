@@ -1,35 +1,34 @@
 package qemucmd
 
-// Command is a QEMU command line and all that must be there before it runs.
+// Command is a QEMU command line and what must exist before it runs.
 type Command struct {
 	// Executable is the path of QEMU.
 	Executable string `json:"executable"`
-	// Groups are the arguments, grouped by the part of the machine they make.
+	// Groups are the arguments, grouped by part of the machine.
 	Groups []Group `json:"-"`
 	// Files must exist before QEMU starts.
 	Files []File `json:"files,omitempty"`
-	// Sockets are those that QEMU listens on, and the TPM's, on which its helper
-	// does.
+	// Sockets are those that QEMU listens on, and those of its helpers.
 	Sockets []NamedSocket `json:"sockets,omitempty"`
 	// Helpers must run, and listen, before QEMU starts.
 	Helpers []Helper `json:"helpers,omitempty"`
-	// MachineType is the versioned type that was chosen. Recording it keeps the
-	// guest's hardware stable when QEMU is upgraded.
+	// MachineType is the versioned type that was chosen. The caller records it, to keep the guest's
+	// hardware stable when QEMU is upgraded.
 	MachineType string `json:"machineType"`
-	// Accelerator is the one chosen, never auto.
+	// Accelerator is the one chosen, never [AcceleratorAuto].
 	Accelerator Accelerator `json:"accelerator"`
-	// Warnings are for display: what works today and will not for ever.
+	// Warnings are for display: what a later QEMU will not support.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
 // Group is a part of the command line.
 type Group struct {
-	// Name is a stable name, by which templates refer to the group.
+	// Name is stable; templates refer to the group by it.
 	Name    string
 	Options []Option
 }
 
-// FilePurpose is what a file of a command is.
+// FilePurpose is what a file of a command is used for.
 type FilePurpose string
 
 // The purposes of the files in a [Command].
@@ -43,7 +42,7 @@ const (
 	FileSeed         FilePurpose = "seed"
 	FileAnswerCD     FilePurpose = "answer-cd"
 	FileDisplayTLS   FilePurpose = "display-tls"
-	// FileShare is a folder.
+	// FileShare is a directory.
 	FileShare FilePurpose = "share"
 )
 
@@ -54,8 +53,8 @@ type File struct {
 	// CopyFrom is the file to copy to Path if, and only if, Path does not exist.
 	CopyFrom string `json:"copyFrom,omitempty"`
 	Writable bool   `json:"writable,omitempty"`
-	// OpenedAs is QEMU's name for a file that it gets as a descriptor: messages of
-	// QEMU and answers of its monitor have it in place of Path.
+	// OpenedAs is QEMU's name for a file that it gets as a descriptor: QEMU's messages and QMP
+	// replies contain it in place of Path.
 	OpenedAs string `json:"openedAs,omitempty"`
 }
 
@@ -72,10 +71,10 @@ const (
 	SocketSPICE       SocketPurpose = "spice"
 	SocketVNC         SocketPurpose = "vnc"
 	SocketTPM         SocketPurpose = "tpm"
-	// SocketShare is one of several, of the shares in their order.
+	// SocketShare occurs once per virtiofs share, in the shares' order.
 	SocketShare SocketPurpose = "share"
-	// SocketConsole is in no command: there the supervisor serves any number of
-	// viewers of the one serial port.
+	// SocketConsole is in no command: on it, the supervisor serves any number of viewers of the one
+	// serial port.
 	SocketConsole SocketPurpose = "console"
 )
 
@@ -89,15 +88,15 @@ type NamedSocket struct {
 type Helper struct {
 	// Name is "swtpm" or "virtiofsd".
 	Name string `json:"name"`
-	// Serves is the tag of the share that it is for; "" for the whole machine.
+	// Serves is the tag of the share that it serves; "" for the whole machine.
 	Serves string `json:"serves,omitempty"`
-	// Executable and Args start it, without a shell.
+	// Executable and Args are its command line, not for a shell.
 	Executable string   `json:"executable"`
 	Args       []string `json:"args"`
-	// Socket is where it listens once it is ready.
+	// Socket is where it listens when it is ready.
 	Socket string `json:"socket"`
-	// StateDir must exist before it starts; "" if it keeps no state.
+	// StateDir must exist before it starts; "" if it has no state.
 	StateDir string `json:"stateDir,omitempty"`
-	// Dispensable helpers may end: the machine goes on without what they serve.
+	// Dispensable helpers may exit while the machine runs on without what they serve.
 	Dispensable bool `json:"dispensable,omitempty"`
 }

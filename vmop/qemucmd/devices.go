@@ -13,15 +13,14 @@ func (b *builder) serial() {
 		Prop{"chardev", Ref("charserial0")}, Prop{"index", Int(0)})
 }
 
-// Ports of the virtio-serial device. They are fixed, so that a channel that is
-// not there does not move the others. Port 0 is reserved for a console.
+// Ports of the virtio-serial device, fixed so that an absent channel does not move the others. Port
+// 0 is reserved for a console.
 const (
 	portGuestAgent = 1
 	portVMOPAgent  = 2
 	portVDAgent    = 3
 )
 
-// channels makes the virtio-serial device and the agents' ports on it.
 func (b *builder) channels() {
 	b.device("guestAgent", "virtio-serial-pci", "virtio-serial0", "the ports of the agents in the guest", at(slotSerial, 0)...)
 	if s := b.m.GuestAgent; s != nil {
@@ -36,7 +35,6 @@ func (b *builder) channels() {
 	}
 }
 
-// channel adds a port to the virtio-serial device.
 func (b *builder) channel(field, id string, nr int, name, chardev, why string) {
 	b.device(field, agentPort, id, why,
 		Prop{"bus", Bus("virtio-serial0.0")}, Prop{"nr", Int(nr)}, Prop{"name", Str(name)}, Prop{"chardev", Ref(chardev)})
@@ -56,16 +54,15 @@ func (b *builder) usb() {
 		usbPort(usbPortTablet)...)
 }
 
-// usbPort returns the address of a USB device. QEMU's port is text: it may be
-// the path through hubs.
+// usbPort returns the address of a USB device. QEMU's port is a string, because it may be a path
+// through hubs.
 func usbPort(n int) []Prop {
 	return []Prop{{"bus", Bus(USBBus)}, {"port", Str(Int(n).String())}}
 }
 
 const (
-	// rngBytes are what a guest gets of the host's randomness in rngPeriod, in
-	// milliseconds: a hundred times what a boot needs, and too little to keep a
-	// processor of the host busy.
+	// rngBytes is how much of the host's randomness a guest gets per rngPeriod (in milliseconds): a
+	// hundred times what a boot needs, and too little to keep a host CPU busy.
 	rngBytes  = 64 << 10
 	rngPeriod = 1000
 )
@@ -78,7 +75,7 @@ func (b *builder) rng() {
 }
 
 const (
-	// hostmemPerOutput is enough for a 4K monitor with several buffers.
+	// hostmemPerOutput is enough for several buffers of a 4K monitor.
 	hostmemPerOutput = 256 * mebibyte
 )
 
@@ -92,8 +89,8 @@ func (b *builder) video() {
 		at(slotVideo, 0, Prop{"max_outputs", Int(outputs)}, Prop{"max_hostmem", Int(int64(outputs) * hostmemPerOutput)})...)
 }
 
-// panicDevice is at a place that no map gives to another device. That of ISA is an I/O
-// port.
+// panicDevice uses an address that no map gives to another device. The ISA model has an I/O port
+// instead.
 func (b *builder) panicDevice() {
 	const why = "the guest's kernel tells here that it has panicked"
 	switch model := b.m.PanicDevice; model {

@@ -5,21 +5,20 @@ import (
 	"slices"
 )
 
-// display keeps QEMU from opening a window.
 func (b *builder) display() {
 	b.add(Option{Flag: "-display", HeadKey: "type", Head: "none", Why: "no window on the host; SPICE, if there is one, is separate"})
 }
 
-// TLSFiles are the names of the files in [Display.TLSDir], which QEMU and its SPICE
-// server give them both: the certificate with those between it and the authority's,
-// its key, and the authority's.
+// TLSFiles are the names of the files in [Display.TLSDir], as QEMU and its SPICE server expect
+// them: the certificate with its intermediates, its key, and the authority's certificate.
 const (
 	TLSCertFile = "server-cert.pem"
 	TLSKeyFile  = "server-key.pem"
 	TLSCAFile   = "ca-cert.pem"
 )
 
-// certificates checks what encrypts the ports of displays. SPICE reads it by itself.
+// certificates adds the TLS credentials of the displays' ports. The SPICE server reads the files
+// itself.
 func (b *builder) certificates() {
 	d := b.m.Display
 	if d == nil || d.TLSDir == "" {

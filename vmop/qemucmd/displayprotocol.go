@@ -4,8 +4,7 @@ import (
 	"github.com/vmop/sdk/vmop/limits"
 )
 
-// DisplayProtocol is a way to a machine's graphics output, by the name that QEMU
-// gives it in set_password.
+// DisplayProtocol is a protocol of a machine's graphics output, named as in QMP's set_password.
 type DisplayProtocol string
 
 // The protocols of displays.
@@ -14,12 +13,11 @@ const (
 	VNCProtocol   DisplayProtocol = "vnc"
 )
 
-// Row is what is known of a protocol before there is a machine; the zero value of an
-// unknown one.
+// Row returns the static properties of a protocol; the zero value if it is unknown.
 func (p DisplayProtocol) Row() limits.DisplayProtocol { return limits.Display(string(p)) }
 
-// PasswordBytes is how much of a password the protocol compares; 0 is all.
+// PasswordBytes is the number of bytes of a password that the protocol compares; 0 means all.
 func (p DisplayProtocol) PasswordBytes() int { return p.Row().PasswordBytes }
 
-// Socket is the purpose of the UNIX socket of its server.
+// Socket is the purpose of the UNIX socket of the protocol's server.
 func (p DisplayProtocol) Socket() SocketPurpose { return SocketPurpose(p) }

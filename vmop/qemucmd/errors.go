@@ -4,13 +4,13 @@ import (
 	"strconv"
 )
 
-// Error is what is wrong with one field of a [Machine], or which part of the [Host] a field needs
-// and does not find. [Build] returns all of them, joined; [Problems] takes them apart.
+// Error is a problem with one field of a [Machine], or a part of the [Host] that a field needs and
+// that is missing. [Build] returns all of them, joined; [Problems] takes them apart.
 type Error struct {
-	// Field is the path of the field by its JSON names, "disks[1].serial". Fields
-	// of the host start with "host.".
+	// Field is the path of the field by its JSON names, "disks[1].serial". Fields of the host start
+	// with "host.".
 	Field string
-	// Message is what is wrong and what would be right.
+	// Message describes what is wrong and what would be right.
 	Message string
 }
 
@@ -35,7 +35,6 @@ func Problems(err error) []*Error {
 	return nil
 }
 
-// indexed returns "list[i].name".
 func indexed(list string, i int, name string) string {
 	return list + "[" + strconv.Itoa(i) + "]." + name
 }

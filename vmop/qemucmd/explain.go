@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// about is which groups of an expression have what a message is about; 0 is none.
+// about holds the numbers of an expression's groups; 0 is none.
 type about struct {
 	image                   int
 	inUse                   bool
@@ -13,9 +13,9 @@ type about struct {
 	protocol, address, port int
 }
 
-// explanations are QEMU's messages when it gives up a start, in the words of its source (error
-// texts of QEMU 7.2 to 10.1), and what they mean to the author of the manifest. $1 and so on are
-// what the expression found.
+// explanations maps QEMU's messages when it fails to start (error texts of QEMU 7.2 to 10.1) to
+// explanations for the author of the manifest, in which $1 and so on refer to the expression's
+// groups.
 var explanations = []struct {
 	said  *regexp.Regexp
 	means string
@@ -51,24 +51,25 @@ var explanations = []struct {
 		"KVM cannot be used: /dev/kvm: $1; accelerator: auto does without", about{field: "vm.accelerator"}},
 }
 
-// Explanation is what a message of QEMU means.
+// Explanation is the meaning of a message of QEMU.
 type Explanation struct {
 	// Message is in the words of a manifest.
 	Message string
-	// Image is the disk image that it is about; empty if it is about none. ImageInUse is true if
-	// another process has it open.
+	// Image is the disk image that the message is about, if any. ImageInUse is true if another
+	// process has it open.
 	Image      string
 	ImageInUse bool
-	// Field is the key of the runner's configuration that it is about, such as
-	// "vm.cpuModel"; empty if there are several such, as of images and of forwards.
+	// Field is the key of the runner's configuration that the message is about, such as
+	// "vm.cpuModel"; empty if it could be several, as with images and forwards.
 	Field string
-	// Port is the port of the host that cannot be had, on Address, as far as QEMU reports them, and
-	// Protocol that of a forward: tcp or udp. A port of 0 is none.
+	// Port is the port of the host that is not available on Address, as far as QEMU reports them,
+	// and Protocol that of a forward: tcp or udp. A port of 0 is none.
 	Protocol, Address string
 	Port              int
 }
 
-// Understand is Explain with what the message is about; false if it is not known.
+// Understand returns the explanation of the output of a QEMU that did not start; false if it is not
+// known.
 func Understand(output string) (Explanation, bool) {
 	for _, e := range explanations {
 		m := e.said.FindStringSubmatchIndex(output)
@@ -85,14 +86,14 @@ func Understand(output string) (Explanation, bool) {
 			Message: string(e.said.ExpandString(nil, e.means, output, m)), ImageInUse: e.inUse, Field: e.field,
 			Image: group(e.image), Protocol: group(e.protocol), Address: group(e.address),
 		}
-		x.Port, _ = strconv.Atoi(group(e.port)) // digits; one that is too large is none
+		x.Port, _ = strconv.Atoi(group(e.port)) // digits; 0 if out of range
 		return x, true
 	}
 	return Explanation{}, false
 }
 
-// Explain returns what the output of a QEMU that did not start means in the words of a manifest, ""
-// if it is not known. QEMU's output has more details.
+// Explain returns the Message of [Understand], or "". It does not replace QEMU's output, which has
+// more details.
 func Explain(output string) string {
 	x, _ := Understand(output)
 	return x.Message

@@ -1,9 +1,8 @@
 package qemucmd
 
-// GenericHost returns the host that stands for "no particular host", for
-// rendering a machine where it will not run: Debian 12 with QEMU 7.2 and all of
-// its modules, KVM, the ovmf and swtpm packages, and Debian 13's virtiofsd. Every call returns a new value,
-// the caller may modify it.
+// GenericHost returns a host for rendering a machine where it will not run: Debian 12 with QEMU 7.2
+// and all of its modules, KVM, the ovmf and swtpm packages, and Debian 13's virtiofsd. Every call
+// returns a new value, which the caller may modify.
 func GenericHost() Host {
 	const ovmf = "/usr/share/OVMF/"
 	h := Host{

@@ -6,45 +6,39 @@ import (
 	"github.com/vmop/sdk/vmop/limits"
 )
 
-// kind is a row of the table of what a machine is made of. What other packages
-// must know about all kinds (which files to remove, which processes serve QEMU,
-// whom to ask for viewers) follows from the rows, so that a new kind is a new row
-// and its method.
+// kind is a row of the table of a machine's parts. What other packages need to know about all kinds
+// (which files to remove, which processes serve QEMU, whom to ask for viewers) is derived from the
+// rows, so that a new kind is a new row and its method.
 type kind struct {
-	// name is that of its group of options.
+	// name is the name of its group of options.
 	name  string
 	build func(*builder)
-	// models are QEMU's devices that it may consist of. A host needs those that its
-	// machines use.
-	models []string
-	// sockets are those that it may have.
+	// models are the QEMU devices that it may use. A host needs only those that its machines use.
+	models  []string
 	sockets []socketRow
-	// files are the names of others that are made for it in the runtime directory.
+	// files are the names of other files created for it in the runtime directory.
 	files []string
 	// helper is the name of a process that serves QEMU; "" if it has none.
 	helper string
-	// agents are the channels that it gives programs in the guest.
+	// agents are its channels for programs in the guest.
 	agents []Agent
-	// display is set where it leads to the machine's graphics output.
+	// display is set if it is a server of the machine's graphics output.
 	display DisplayProtocol
-	// server is how to find out whether QEMU has what it needs, where it may lack it.
+	// server is how to find out whether QEMU has what it needs, if QEMU may lack it.
 	server ServerNeed
 }
 
-// socketRow is a socket that a kind may have.
 type socketRow struct {
 	purpose SocketPurpose
-	// name is that of the socket in the runtime directory, VM-Operator's where it
-	// has the socket.
+	// name is the socket's name in the runtime directory, VM-Operator's where it has the socket.
 	name string
-	// shared sockets are for the machine's user, the others the supervisor's own.
+	// shared sockets are for the machine's user, others for the supervisor only.
 	shared bool
 }
 
-// kinds lists the groups in the order of the command line, which is
-// VM-Operator's. QEMU cares for the order in a few places: devices without a
-// fixed address are placed as they come, and the IOMMU must be there before the
-// PCI devices that it translates for.
+// kinds lists the groups in the order of the command line, which is VM-Operator's. QEMU depends on
+// the order in a few places: devices without a fixed address are placed in order, and the IOMMU
+// must precede the PCI devices that it translates for.
 var kinds = []kind{
 	{name: "start", build: (*builder).start},
 	{name: "sandbox", build: (*builder).sandbox},
@@ -101,7 +95,7 @@ var kinds = []kind{
 	{
 		name: "spice", build: (*builder).spice, models: []string{agentPort, "hda-duplex", "usb-redir"}, display: SPICEProtocol,
 		server: ServerNeed{
-			// Only this shows whether the module is there; query-spice always answers.
+			// Only this shows whether the module is installed; query-spice always answers.
 			Type: "chardev-spicevmc", Lacks: "QEMU has no SPICE server, or its module is not installed",
 			Remedy: "install its module (Debian: package qemu-system-modules-spice, Fedora: qemu-ui-spice-core), or use display.vnc",
 		},
@@ -118,10 +112,10 @@ var kinds = []kind{
 // ServerNeed is how to find out whether a QEMU has the server of a display.
 type ServerNeed struct {
 	Protocol DisplayProtocol
-	// Type is a type of QEMU's object model, a character device, and Command a command
-	// of its monitor, that only a QEMU with the server has; one of them is empty.
+	// Type is a character device in QEMU's object model, and Command a QMP command, that only a
+	// QEMU with the server has; one of them is empty.
 	Type, Command string
-	// Lacks is for people, and Remedy what they can do.
+	// Lacks describes what is missing and Remedy what to do, for display.
 	Lacks, Remedy string
 }
 
@@ -158,12 +152,11 @@ func (p SocketPurpose) row() socketRow {
 	return socketRow{}
 }
 
-// FileName is the name that a socket of this purpose has in a machine's runtime
-// directory; "" for an unknown purpose. Those of shares have a number behind it, see
-// [ShareSocketName].
+// FileName is the name of a socket of this purpose in a machine's runtime directory; "" for an
+// unknown purpose. Those of shares have a number appended, see [ShareSocketName].
 func (p SocketPurpose) FileName() string { return p.row().name }
 
-// Shared reports whether the machine's user and their tools connect to sockets of this purpose; the
+// Shared reports whether the machine's user and their tools connect to sockets of this purpose;
 // others belong to the process that runs QEMU.
 func (p SocketPurpose) Shared() bool { return p.row().shared }
 
@@ -178,8 +171,8 @@ func SocketPurposes() []SocketPurpose {
 	return out
 }
 
-// RuntimeFiles lists the names of all sockets and files that a machine may have
-// in its runtime directory.
+// RuntimeFiles lists the names of all sockets and files that a machine may have in its runtime
+// directory.
 func RuntimeFiles() []string {
 	var out []string
 	for _, k := range kinds {
@@ -197,8 +190,8 @@ func RuntimeFiles() []string {
 	return out
 }
 
-// HelperNames lists the names of the processes that a QEMU may need beside it;
-// see [Helper.Name]. Their executables have the same names.
+// HelperNames lists the names of the processes that a QEMU may need beside it ([Helper.Name]),
+// which are also those of their executables.
 func HelperNames() []string {
 	var out []string
 	for _, k := range kinds {
@@ -209,12 +202,12 @@ func HelperNames() []string {
 	return out
 }
 
-// Agent is a program in the guest that the host speaks to.
+// Agent is a program in the guest that the host communicates with.
 type Agent struct {
 	// Name is for display.
 	Name string
-	// Channel is the id of its port in the guest, and Chardev the label of the
-	// character device behind it.
+	// Channel is the ID of its port in the guest, and Chardev the label of the character device
+	// behind it.
 	Channel, Chardev string
 }
 

@@ -6,20 +6,16 @@ import (
 	"strings"
 )
 
-// ChooseMachineType decides which machine type a machine starts with, out of
-// those that a QEMU offers. It is the rule that keeps the guest's hardware
-// stable while QEMU is upgraded:
+// ChooseMachineType decides which of the machine types that a QEMU offers a machine starts with.
+// The rule keeps the guest's hardware stable while QEMU is upgraded:
 //
-//   - a versioned type that is desired is taken. It is the only way to move a
-//     machine;
-//   - without one ("" or "q35", which names whatever is newest), the recorded type
-//     of earlier starts is taken, however new the others are;
-//   - where nothing is recorded, the newest q35 is taken.
+//   - a versioned desired type is taken; this is the only way to move a machine;
+//   - without one ("" or "q35"), the recorded type of earlier starts is taken;
+//   - without either, the newest q35 is taken.
 //
-// The caller records the name of the result; a desired type that is withdrawn later
-// then leaves the machine where it is. A type that is not offered is an
-// [*Error], whose field is "type" or "recordedType" as in [Machine]. No other
-// type is ever taken in its place.
+// The caller records the name of the result; if the desired type is later unset, the machine keeps
+// it. A type that is not offered is an [*Error], whose field is "type" or "recordedType" as in
+// [Machine]; no other type is taken in its place.
 func ChooseMachineType(desired, recorded string, offered []MachineType) (MachineType, error) {
 	if !namesVersion(desired) {
 		desired = ""
@@ -57,13 +53,11 @@ func ChooseMachineType(desired, recorded string, offered []MachineType) (Machine
 
 func quoted(s string) string { return strconv.Quote(s) }
 
-// namesVersion reports whether a requested type pins a machine type.
 func namesVersion(desired string) bool { return desired != "" && desired != "q35" }
 
-// q35 reports whether a machine type is of the family that this package builds.
 func q35(t MachineType) bool { return t.Alias == "q35" || strings.HasPrefix(t.Name, "pc-q35-") }
 
-// newestQ35 prefers what the host's QEMU itself calls q35.
+// newestQ35 prefers the type that QEMU itself calls q35.
 func newestQ35(types []MachineType) (MachineType, bool) {
 	var candidates []MachineType
 	for _, t := range types {
@@ -96,7 +90,6 @@ func typeVersion(name string) []int {
 	return v
 }
 
-// chooseMachineType applies the rule, and warns of a type that will be gone.
 func (b *builder) chooseMachineType() MachineType {
 	b.text("type", b.m.Type)
 	b.text("recordedType", b.m.RecordedType)

@@ -1,6 +1,5 @@
 package qemucmd
 
-// The devices that more than one kind has.
 const (
 	agentPort  = "virtserialport"
 	cdDrive    = "ide-cd"

@@ -45,7 +45,6 @@ func (b *builder) networks() {
 	}
 }
 
-// mac checks and normalizes an Ethernet address.
 func (b *builder) mac(field, s string) (string, bool) {
 	if s == "" {
 		b.errorf(field, "an address must be given: QEMU's default is the same in every machine")
@@ -86,7 +85,7 @@ func (b *builder) tap(field, id string, t TapNetwork) {
 		append(props, Prop{"helper", Str(helper)})...)
 }
 
-// openTap hands over a tap device that is open.
+// openTap passes an open tap device to QEMU.
 func (b *builder) openTap(field, id string, t TapNetwork) {
 	props := []Prop{{"fd", FD(t.FDs[0])}}
 	if len(t.FDs) > 1 {
@@ -104,7 +103,7 @@ func (b *builder) openTap(field, id string, t TapNetwork) {
 	b.netdev("tap", id, "a tap device that was opened before QEMU started", props...)
 }
 
-// descriptors is QEMU's form of several descriptors.
+// descriptors renders several descriptors in QEMU's form.
 func descriptors(fds []int) Str {
 	var s []string
 	for _, fd := range fds {
@@ -113,11 +112,9 @@ func descriptors(fds []int) Str {
 	return Str(strings.Join(s, ":"))
 }
 
-// ethernetMTU is what a guest takes for granted, in bytes; QEMU takes 68 to
-// 65535 for another.
+// ethernetMTU is a guest's default, in bytes; QEMU accepts 68 to 65535.
 const ethernetMTU, minMTU, maxMTU = 1500, 68, 65535
 
-// tapCard adds what a network card has to know of its tap device.
 func (b *builder) tapCard(field, model string, t *TapNetwork, props []Prop) []Prop {
 	if t == nil {
 		return props
@@ -155,14 +152,14 @@ func (b *builder) user(field, id string, u UserNetwork, seen map[string]string) 
 	b.netdev("user", id, "a network in QEMU: no privileges, and only the forwarded ports lead in", props...)
 }
 
-// hostForward renders one rule in the syntax of slirp, whose parts are checked
-// one by one so that nothing in them can mean something else.
+// hostForward renders one rule in the syntax of slirp, which has no quoting, so each part is
+// checked.
 func (b *builder) hostForward(field string, f HostForward, seen map[string]string) (string, bool) {
 	before := len(b.errs)
 	protocol, address := f.Protocol, f.HostAddress
 	protocol = cmp.Or(protocol, "tcp")
 	b.invalid(field+"protocol", protocol, limits.ForwardProtocol(protocol))
-	// Other machines do not reach the guest unless asked for.
+	// By default, other hosts cannot reach the guest.
 	address = cmp.Or(address, "127.0.0.1")
 	b.invalid(field+"hostAddress", address, limits.ForwardAddress(address))
 	for _, p := range []struct {

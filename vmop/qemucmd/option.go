@@ -5,33 +5,30 @@ import (
 	"strings"
 )
 
-// Option is one option of QEMU's command line, structured to the end: what is
-// quoted, and how, is decided only when it is rendered by [Option.Args].
+// Option is one option of QEMU's command line in structured form; [Option.Args] quotes it.
 type Option struct {
 	// Flag is the option with its dash, "-device".
 	Flag string
-	// HeadKey is the name of the property that QEMU lets one write without a key
-	// ("driver" of -device, "qom-type" of -object), and Head is its value. For
-	// the options that take their argument literally (-append, -cpu, -initrd,
-	// -kernel, -m, -uuid) Head is the argument.
+	// HeadKey is the name of the property that QEMU lets one write without a key ("driver" of
+	// -device, "qom-type" of -object), and Head is its value. For options with a literal argument
+	// (-append, -cpu, -initrd, -kernel, -m, -uuid) Head is the argument.
 	HeadKey string
 	Head    string
 	// ID is what other options refer to: "id", or "node-name" of -blockdev.
 	ID    string
 	Props []Prop
-	// JSON selects the JSON form of the argument. QEMU takes it for -audiodev,
-	// -blockdev, -device (see [Host.JSONDevice]), -netdev and -object.
+	// JSON selects the JSON form of the argument, which QEMU accepts for -audiodev, -blockdev,
+	// -device (see [Host.JSONDevice]), -netdev and -object.
 	JSON bool
-	// Verbatim are the arguments of an option of a custom machine type, flag
-	// included, taken as they are; see [BuildTemplate]. It stands alone.
+	// Verbatim are the unchanged arguments of an option of a custom machine type, including the
+	// flag; see [BuildTemplate]. All other fields but Why are then unset.
 	Verbatim []string
 	// Why is the reason for the option, for readers of a command line.
 	Why string
 }
 
-// literal reports whether QEMU takes the argument of a flag as it is, without
-// looking for properties in it. The model of -cpu does have properties; it is
-// QEMU syntax that the user writes, checked against a set of characters.
+// literal reports whether QEMU takes the argument of a flag as it is. The model of -cpu does have
+// properties, but is QEMU syntax written by the user and checked against a set of characters.
 func literal(flag string) bool {
 	switch flag {
 	case "-append", "-cpu", "-initrd", "-kernel", "-m", "-uuid":
@@ -40,7 +37,6 @@ func literal(flag string) bool {
 	return false
 }
 
-// idKey is the name of the property that holds an option's ID.
 func idKey(flag string) string {
 	if flag == "-blockdev" {
 		return "node-name"
@@ -59,7 +55,7 @@ func (o Option) Args() []string {
 	return []string{o.Flag, o.Argument()}
 }
 
-// Argument renders the argument alone. It is empty for an option without one.
+// Argument renders the argument alone; "" for an option without one.
 func (o Option) Argument() string {
 	if literal(o.Flag) {
 		return o.Head
@@ -93,7 +89,7 @@ func (o Option) appendArgument(b []byte) []byte {
 	return b
 }
 
-// bound is a length that the argument does not exceed.
+// bound returns an upper bound of the argument's length.
 func (o *Option) bound() int {
 	n := textBound(o.HeadKey) + textBound(o.Head) + textBound("node-name") + textBound(o.ID) + 8
 	for i := range o.Props {
@@ -102,7 +98,6 @@ func (o *Option) bound() int {
 	return n
 }
 
-// appendJSON appends the option as QEMU's JSON has it: the head, the ID, the properties.
 func (o Option) appendJSON(b []byte) []byte {
 	begin := len(b)
 	key := func(name string) {
@@ -130,7 +125,7 @@ func (o Option) appendJSON(b []byte) []byte {
 	return append(b, '}')
 }
 
-// appendKey appends the name of a property to what begins there.
+// appendKey appends the name of a property; begin is where the argument begins.
 func appendKey(b []byte, begin int, key string) []byte {
 	if len(b) > begin {
 		b = append(b, ',')

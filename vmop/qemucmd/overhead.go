@@ -1,10 +1,10 @@
 package qemucmd
 
-// Overhead is the memory in bytes that a running machine needs beside its
-// guest's RAM, by what needs it. See [MemoryOverhead].
+// Overhead is the memory in bytes that a running machine needs beside its guest's RAM, by consumer.
+// See [MemoryOverhead].
 type Overhead struct {
-	// Emulator is QEMU with the devices that every machine has, and its
-	// supervisor (package runner).
+	// Emulator is QEMU with the devices that every machine has, and its supervisor (package
+	// runner).
 	Emulator int64 `json:"emulator"`
 	// Firmware is the UEFI code and variables.
 	Firmware int64 `json:"firmware"`
@@ -12,7 +12,7 @@ type Overhead struct {
 	PageTables int64 `json:"pageTables"`
 	// CPUs are the threads and the state of all CPUs that the machine can have.
 	CPUs int64 `json:"cpus"`
-	// Translation is the cache of software emulation.
+	// Translation is the translation cache of software emulation.
 	Translation int64 `json:"translation"`
 	// Disks are the caches and queues of disks and drives.
 	Disks int64 `json:"disks"`
@@ -29,34 +29,33 @@ func (o Overhead) Total() int64 {
 	return o.Emulator + o.Firmware + o.PageTables + o.CPUs + o.Translation + o.Disks + o.Networks + o.Display + o.Helpers
 }
 
-// What the parts need. The emulator's, the firmware's, the network's and the
-// helpers' were weighed with QEMU 7.2 and the machines of BenchmarkMemoryOverhead,
-// and rounded up; those of CPUs under KVM, of displays with viewers and of qcow2
-// images follow from what QEMU allots and were not weighed.
+// Memory of the parts. Those of the emulator, the firmware, the network and the helpers were
+// measured with QEMU 7.2 and the machines of BenchmarkMemoryOverhead, and rounded up. Those of CPUs
+// under KVM, of displays with viewers and of qcow2 images follow from QEMU's allocations and were
+// not measured.
 const (
 	overheadQEMU   = 56 * mebibyte
 	overheadRunner = 16 * mebibyte // 9 to 10 when idle
 	overheadUEFI   = 24 * mebibyte
 
 	overheadCPU = 1 * mebibyte
-	// overheadTranslatedCPU is for the page tables of software emulation.
+	// overheadTranslatedCPU includes the page tables of software emulation.
 	overheadTranslatedCPU = 6 * mebibyte
 
 	// overheadDisk is for a full queue of requests that must be copied.
 	overheadDisk = 2 * mebibyte
-	// overheadQCOW2 is the largest l2-cache-size that QEMU takes by itself, which
-	// it fills as the guest touches an image of 256 GiB.
+	// overheadQCOW2 is QEMU's default maximum of l2-cache-size, reached when the guest has touched
+	// 256 GiB of an image.
 	overheadQCOW2 = 32 * mebibyte
 
 	overheadTap  = 1 * mebibyte
 	overheadUser = 4 * mebibyte
 
-	// overheadAdapter is the memory of a VGA adapter, and overheadOutput a
-	// monitor's picture in 4K: 3840 × 2160 × 4 bytes.
+	// overheadAdapter is the memory of a VGA adapter, and overheadOutput a monitor's picture in 4K:
+	// 3840 × 2160 × 4 bytes.
 	overheadAdapter = 16 * mebibyte
 	overheadOutput  = 32 * mebibyte
-	// overheadServer is for what a server keeps besides another copy of each
-	// picture.
+	// overheadServer is what a server needs besides another copy of each picture.
 	overheadServer   = 16 * mebibyte
 	overheadRedirect = 1 * mebibyte
 
@@ -66,17 +65,17 @@ const (
 
 	// pageTableShare is the size of a page divided by that of its entry.
 	pageTableShare = 4096 / 8
-	// bitmapShare is the number of bytes for which a bit is kept, and bitmaps how
-	// many such bitmaps QEMU has: of the display, of translated code, of moves.
+	// bitmapShare is the number of bytes per bit of a bitmap, and bitmaps the number of QEMU's
+	// bitmaps: of the display, of translated code, of migration.
 	bitmapShare, bitmaps = 4096 * 8, 3
 )
 
-// MemoryOverhead returns what the machine m needs of the host's memory beside its guest's RAM, on a
-// host like h, of which only KVM counts. It is meant for reserving memory: a machine stays below it
-// in ordinary use, with all of its RAM touched and a viewer at every display. It is no limit that a
-// guest cannot exceed: a graphics adapter may take [Machine.Outputs] times 256 MiB.
+// MemoryOverhead returns the memory that the machine m needs beside its guest's RAM, on a host like
+// h, of which only KVM counts. It is meant for reserving memory: a machine stays below it in
+// ordinary use, with all of its RAM touched and a viewer at every display. A guest can exceed it: a
+// graphics adapter may take [Machine.Outputs] times 256 MiB.
 //
-// Where the kernel backs the RAM by huge pages, PageTables is more than is needed.
+// Where the kernel backs the RAM with huge pages, PageTables is more than needed.
 func MemoryOverhead(m Machine, h Host) Overhead {
 	emulated := m.Accelerator == AcceleratorTCG || m.Accelerator != AcceleratorKVM && !h.KVM
 	o := Overhead{Emulator: overheadQEMU + overheadRunner}
@@ -91,7 +90,7 @@ func MemoryOverhead(m Machine, h Host) Overhead {
 		if size == 0 {
 			size = defaultTranslationCache
 		}
-		// Beside the code there is an index of it.
+		// The code in the cache is indexed besides.
 		o.Translation = size * mebibyte * 5 / 4
 	} else {
 		o.CPUs = cpus * overheadCPU

@@ -9,7 +9,6 @@ import (
 
 const mebibyte = 1 << 20
 
-// start makes QEMU wait with nothing but what this command line says.
 func (b *builder) start() {
 	b.add(
 		Option{Flag: "-S", Why: "the guest starts when everything is prepared over QMP"},
@@ -18,7 +17,6 @@ func (b *builder) start() {
 	)
 }
 
-// runsBridgeHelper reports whether QEMU itself has to start qemu-bridge-helper.
 func (b *builder) runsBridgeHelper() bool {
 	for _, n := range b.m.Networks {
 		if n.Tap != nil && len(n.Tap.FDs) == 0 {
@@ -43,7 +41,6 @@ func (b *builder) sandbox() {
 	})
 }
 
-// listen returns the properties of a socket character device.
 func listen(s Socket) []Prop {
 	address := Prop{"path", Str(s.Path)}
 	if s.FD != 0 {
@@ -87,8 +84,7 @@ func (b *builder) name() {
 	)
 }
 
-// global adds a -global option: the property of a device that the machine type
-// itself creates.
+// global adds a -global option: a property of a device that the machine type itself creates.
 func (b *builder) global(driver, property, value, why string) {
 	b.add(Option{
 		Flag:  "-global",
@@ -121,7 +117,6 @@ func (b *builder) machine() {
 	b.global("ICH9-LPC", "disable_s4", "1", "a hibernated guest would look like one that powered off")
 }
 
-// pflash makes the two flash devices of UEFI.
 func (b *builder) pflash() {
 	if !b.usesUEFI() {
 		return
@@ -196,10 +191,8 @@ func (b *builder) tpm() {
 	b.emulator(*t)
 }
 
-// swtpm is the name of the TPM emulator.
 const swtpm = "swtpm"
 
-// emulator describes the TPM emulator's process.
 func (b *builder) emulator(t TPM) {
 	if b.h.SWTPM == "" {
 		b.errorf("tpm", "the host has no swtpm (package swtpm)")
@@ -263,11 +256,11 @@ func (b *builder) processors() {
 	)
 }
 
-// defaultTranslationCache is TCG's tb-size in MiB. QEMU's default is 1 GiB;
-// guests run as fast with 128 MiB and take half the memory of the host.
+// defaultTranslationCache is TCG's tb-size in MiB. Guests run as fast as with QEMU's default of 1
+// GiB, and take half the memory of the host.
 const defaultTranslationCache = 128
 
-// maxTranslationCache is QEMU's maximum, whatever tb-size is.
+// maxTranslationCache is QEMU's maximum in MiB, whatever tb-size is.
 const maxTranslationCache = 2048
 
 func (b *builder) accelerator() {
@@ -292,11 +285,10 @@ func (b *builder) accelerator() {
 	b.add(o)
 }
 
-// iommu adds what VM-Operator's machines have, where a hypervisor runs them. In
-// software emulation Linux guests on a busy host give up at "timer doesn't work
-// through Interrupt-remapped IO-APIC", and a guest that ejects a CPU ends QEMU 7.2
-// the sooner (package live has why: the step UnplugCPU). Nothing of a guest needs
-// an IOMMU there, unless it has more than 255 APIC IDs.
+// iommu adds VM-Operator's IOMMU, except under software emulation with at most 255 APIC IDs, where
+// no guest needs one: Linux guests on a busy host give up at "timer doesn't work through
+// Interrupt-remapped IO-APIC", and a guest that ejects a CPU more often ends QEMU 7.2 (see step
+// UnplugCPU of package live).
 func (b *builder) iommu() {
 	if b.accel == AcceleratorTCG && !b.cpu.x2APIC() {
 		return
@@ -352,9 +344,8 @@ func (b *builder) kernel() {
 	}
 }
 
-// inherited adds a file and returns the name by which QEMU opens it: its path, or its
-// descriptor if the caller has opened it. Kernels are read without the code that
-// knows sets of descriptors.
+// inherited adds a file and returns the name by which QEMU opens it: its path, or its descriptor if
+// the caller has opened it. QEMU's code for kernels knows no descriptor sets.
 func (b *builder) inherited(f File, fd int) string {
 	if fd != 0 {
 		f.OpenedAs = "/proc/self/fd/" + strconv.Itoa(fd)

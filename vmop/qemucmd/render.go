@@ -22,8 +22,8 @@ func (c Command) Args() []string {
 	return args
 }
 
-// Group returns the options of a group, nil if the command has no such group.
-// The result must not be modified.
+// Group returns the options of a group, nil if the command does not have it. The result must not be
+// modified.
 func (c Command) Group(name string) []Option {
 	for _, g := range c.Groups {
 		if g.Name == name {
@@ -33,8 +33,7 @@ func (c Command) Group(name string) []Option {
 	return nil
 }
 
-// MarshalJSON gives the executable, its arguments and what must exist before it
-// runs.
+// MarshalJSON encodes the executable, its arguments and what must exist before it runs.
 func (c Command) MarshalJSON() ([]byte, error) {
 	type plain Command // without this method
 	return json.Marshal(struct {
@@ -44,9 +43,8 @@ func (c Command) MarshalJSON() ([]byte, error) {
 	}{c.Executable, c.Args(), plain(c)})
 }
 
-// Shell returns the command as text that can be pasted into a POSIX shell: one
-// option per line, every argument quoted where it needs to be. It is for
-// people; nothing in this module starts a shell.
+// Shell returns the command as text for a POSIX shell: one option per line, every argument quoted
+// where needed. It is for display; nothing in this module starts a shell.
 func (c Command) Shell() string {
 	var b strings.Builder
 	if strings.Contains(c.Executable, "=") {

@@ -7,10 +7,9 @@ import (
 	"github.com/vmop/sdk/vmop/limits"
 )
 
-// virtiofsd is the name of the process that serves a folder.
 const virtiofsd = "virtiofsd"
 
-// sharesMemory reports whether another process must see the guest's memory.
+// sharesMemory reports whether another process must map the guest's memory.
 func (b *builder) sharesMemory() bool {
 	for _, s := range b.m.Shares {
 		if s.Protocol != Share9P {
@@ -20,9 +19,8 @@ func (b *builder) sharesMemory() bool {
 	return false
 }
 
-// shares makes the folders that the guest can mount. They are the functions of the
-// one device behind the port that is for them: one that is added behind the others
-// moves none.
+// shares adds the shared folders, as functions of one device behind the port for file systems, so
+// that appending one moves no other.
 func (b *builder) shares() {
 	if len(b.m.Shares) == 0 {
 		return
@@ -59,7 +57,6 @@ func (b *builder) shares() {
 	}
 }
 
-// behindSharePort is the address of the i-th share.
 func behindSharePort(i int, props ...Prop) []Prop {
 	addr := "0x0"
 	if i > 0 {
@@ -84,12 +81,11 @@ func (b *builder) virtioFS(field string, i int, s Share) {
 	b.shareServer(field, s)
 }
 
-// or9p is what helps where virtiofsd does not.
+// or9p is the alternative where virtiofsd does not work.
 const or9p = ", or share it by protocol: 9p, which QEMU serves itself, if the guest's kernel has that (Debian's cloud kernel has not)"
 
-// shareServer describes the process that serves a folder. What keeps the guest in
-// the folder is that the process sees no other file, so that one that cannot be
-// confined is refused.
+// shareServer adds the process that serves a folder. The guest is confined to the folder only
+// because that process sees no other file; a virtiofsd that cannot be confined is refused.
 func (b *builder) shareServer(field string, s Share) {
 	d := b.h.VirtioFSD
 	switch {
@@ -108,14 +104,14 @@ func (b *builder) shareServer(field string, s Share) {
 	}
 	var args []string
 	if d.Former {
-		// Its option list has no quotes; -o is one argument with commas.
+		// The list of -o has no quoting.
 		for _, r := range s.Dir {
 			if r == ',' || r == '\\' {
 				b.errorf(field+".dir", "%q contains %q, which this virtiofsd would not take for a part of the name", s.Dir, r)
 				break
 			}
 		}
-		// Device nodes and file capabilities of a guest are not needed on the host.
+		// A guest has no need to create device nodes and file capabilities on the host.
 		args = []string{"-f", listen, "-o", "source=" + s.Dir, "-o", "sandbox=namespace", "-o", "modcaps=-mknod:-setfcap", "-o", "log_level=warn"}
 	} else {
 		sandbox := "namespace"
@@ -130,8 +126,8 @@ func (b *builder) shareServer(field string, s Share) {
 	b.helper(Helper{Name: virtiofsd, Serves: s.Tag, Executable: d.Path, Args: args, Socket: s.Socket, Dispensable: true})
 }
 
-// nineP has QEMU itself serve a folder. It follows no symbolic link of the host's:
-// links are the guest's to follow, in its own file tree.
+// nineP has QEMU itself serve a folder. QEMU follows no symbolic link of the host: links are
+// resolved by the guest, in its own file tree.
 func (b *builder) nineP(field string, i int, s Share) {
 	id := shareID(i)
 	props := []Prop{{"path", Str(s.Dir)}, {"security_model", Str("none")}, {"multidevs", Str("remap")}}

@@ -7,8 +7,8 @@ import (
 	"github.com/vmop/sdk/vmop/limits"
 )
 
-// cdDrives makes the CD-ROM drives. The image is one tree of block nodes, so
-// that deleting its node ([MediumNode]) after a medium change closes the file.
+// cdDrives adds the CD-ROM drives. The image is one tree of block nodes, so that deleting its node
+// ([MediumNode]) after a medium change closes the file.
 func (b *builder) cdDrives() {
 	if n := len(b.m.CDDrives); n > limits.MaxCDs {
 		b.errorf("cdDrives", "%d drives: the SATA controller has %d ports", n, limits.MaxCDs)
@@ -28,13 +28,12 @@ func (b *builder) cdDrives() {
 	}
 }
 
-// cdImage adds the block nodes of the medium in a drive.
 func (b *builder) cdImage(field string, i int, c CDDrive) {
 	id, image := CDID(i), c.Image
 	b.text(field, image)
 	driver, location := "file", Prop{"filename", Str(image)}
 	if scheme, isURL := limits.URLScheme(image); isURL {
-		// The URL is not shown: it may have a password in it.
+		// The URL is left out of the message: it may contain a password.
 		if err := limits.ImageURL(image); err != nil {
 			b.errorf(field, "%v", err)
 			return
@@ -55,9 +54,8 @@ func (b *builder) cdImage(field string, i int, c CDDrive) {
 		}})
 }
 
-// bootable appends the boot index. QEMU gives boot index 0 to the loader of a
-// kernel, and refuses to start when a device has it as well; the devices then
-// come behind, in the same order.
+// bootable appends the boot index. With a kernel, QEMU gives boot index 0 to the kernel's loader
+// and refuses to start if a device has it too, so the devices' indexes move up by one.
 func (b *builder) bootable(props []Prop, index *int) []Prop {
 	if index == nil {
 		return props
@@ -117,7 +115,8 @@ func (b *builder) disks() {
 			content[1] = Prop{"read-only", Bool(true)}
 		}
 		if format == DiskFormatQCOW2 {
-			// Whatever the image's header: the image was checked before, and has no backing file.
+			// Whatever the image's header names: the image was checked before, and has no backing
+			// file.
 			content = append(content, Prop{"backing", Null{}})
 		}
 		b.blockdev(field+".format", string(format), backend, "the disk's content", content...)
@@ -132,9 +131,8 @@ func (b *builder) disks() {
 	}
 }
 
-// open adds a file and returns the name by which QEMU opens it: its path, or the set
-// with its descriptor if the caller has opened it. The path is noted with the
-// descriptor, for people.
+// open adds a file and returns the name by which QEMU opens it: its path, or the descriptor set if
+// the caller has opened it. The path is noted with the set, for display only.
 func (b *builder) open(f File, fd, set int) string {
 	name := f.Path
 	if fd != 0 {
@@ -148,21 +146,20 @@ func (b *builder) open(f File, fd, set int) string {
 	return name
 }
 
-// The sets of descriptors: a disk's has its position, those of CDs and of the UEFI
-// variables have numbers beyond the last disk's.
+// The descriptor sets: a disk's is its position; those of CDs and of the UEFI variables are beyond
+// the last disk's.
 const (
 	cdSets  = 500
 	varsSet = 600
 )
 
-// FDSetPrefix begins the names of sets of descriptors that QEMU opens like files.
+// FDSetPrefix is the prefix of the names of descriptor sets, which QEMU opens like files.
 const FDSetPrefix = "/dev/fdset/"
 
-// FDSetName is the name by which QEMU opens the file of a set of descriptors.
+// FDSetName is the name by which QEMU opens the file of a descriptor set.
 func FDSetName(set int) string { return FDSetPrefix + strconv.Itoa(set) }
 
-// CDSet is the set with the descriptor of the image that a CD drive starts with
-// ([CDDrive.FD]); the drive has the position i among them.
+// CDSet is the descriptor set of the image that the i-th CD drive starts with ([CDDrive.FD]).
 func CDSet(i int) int { return cdSets + i }
 
 func (b *builder) serialNumber(field, serial string, seen map[string]string) {
@@ -192,8 +189,8 @@ func (b *builder) seed() {
 	b.file(File{Purpose: FileSeed, Path: s.File})
 }
 
-// answerCD attaches the CD with the answers of Windows' setup to the last port of the
-// SATA controller, which drives with changeable media reach last.
+// answerCD attaches the CD with the answer files of Windows setup to the last port of the SATA
+// controller, which other drives reach last.
 func (b *builder) answerCD() {
 	c := b.m.AnswerCD
 	if c == nil {

@@ -18,9 +18,8 @@ import (
 // machine of [Build]; see [limits.IsStandardTemplate].
 func IsStandardTemplate(name string) bool { return limits.IsStandardTemplate(name) }
 
-// CheckTemplateName refuses FreeMarker templates other than the standard ones:
-// nothing here executes them. The error says how to write the same as a Go
-// template.
+// CheckTemplateName refuses FreeMarker templates other than the standard ones, which cannot be
+// executed here. The error describes how to write the same as a Go template.
 func CheckTemplateName(name string) error {
 	if err := limits.TemplateName(name); err != nil {
 		return &Error{Field: "template", Message: fmt.Sprintf("%q %v", name, err)}
@@ -28,15 +27,15 @@ func CheckTemplateName(name string) error {
 	return nil
 }
 
-// TemplateData is what a custom machine type's template is given.
+// TemplateData is the data of a custom machine type's template.
 type TemplateData struct {
 	Machine Machine
 	Host    Host
 }
 
-// BuildTemplate returns the command line that a Go text/template makes for a
-// machine: "the standard, plus these two lines". The template is executed with
-// a [TemplateData] and these functions:
+// BuildTemplate returns the command line that a Go text/template renders for a machine, for example
+// the standard one with two more lines. The template is executed with a [TemplateData] and these
+// functions:
 //
 //	standard          all arguments of the standard machine
 //	group NAME        the arguments of one group (see GroupNames), which is
@@ -45,9 +44,9 @@ type TemplateData struct {
 //	opt STRING        a text as part of a key=value list: commas are doubled
 //	json VALUE        a value as JSON; of a text it makes the quoted form below
 //
-// Its output is one argument per line. Spaces and tabs around a line are removed,
-// and empty lines and lines that start with "#" are ignored. A line that starts with
-// a double quote is a JSON string, so that any text can be an argument.
+// Its output is one argument per line. White space around a line is removed; empty lines and lines
+// that start with "#" are ignored. A line that starts with a double quote is a JSON string, which
+// can hold any argument.
 //
 //	{{without "sound"}}
 //	# a second serial port that writes to a file
@@ -56,16 +55,15 @@ type TemplateData struct {
 //	-device
 //	isa-serial,chardev=log,index=1
 //
-// QEMU makes the devices that are written as JSON after all others, wherever they
-// stand. Where a template writes a -device as key=value text, the standard devices
-// are therefore text too, or those of the template would take the PCI addresses
-// that the standard ones have. Options that bring a device of their own, such as -virtfs
-// and -drive with if=virtio, take the first slot that is free and collide with the balloon:
-// write -fsdev or -blockdev, and a -device.
+// QEMU creates devices given as JSON after all others, wherever they stand. If a template writes a
+// -device as key=value text, the standard devices are therefore rendered as text too; otherwise its
+// devices would take their PCI addresses. Options that bring a device of their own, such as -virtfs
+// and -drive with if=virtio, take the first free slot and collide with the balloon: write -fsdev or
+// -blockdev, and a -device.
 //
-// The result must still have -S and the group "monitor": without them the
-// machine could not be controlled. Files, sockets and helpers are those of the
-// groups that are used, and those whose path occurs in an argument.
+// The result must still have -S and the group "monitor", without which the machine could not be
+// controlled. Files, sockets and helpers are those of the groups that are used, and those whose
+// path occurs in an argument.
 func BuildTemplate(m Machine, h Host, source string) (Command, error) {
 	if err := limits.TemplateText(source); err != nil {
 		return Command{}, &Error{Field: "template", Message: err.Error()}
@@ -98,7 +96,6 @@ func Template(source string) func(Machine, Host) (Command, error) {
 	return func(m Machine, h Host) (Command, error) { return BuildTemplate(m, h, source) }
 }
 
-// templating executes one template.
 type templating struct {
 	b    *builder
 	used map[string]bool // groups whose arguments the template took
@@ -138,8 +135,7 @@ func devices(args []string) []string {
 
 func isText(device string) bool { return !strings.HasPrefix(device, "{") }
 
-// devicesAsText has the standard devices written as text, and reports whether that changes
-// anything.
+// devicesAsText switches the standard devices to text, and reports whether that changes any.
 func (t *templating) devicesAsText() bool {
 	changed := false
 	for _, g := range t.b.groups {
@@ -152,11 +148,10 @@ func (t *templating) devicesAsText() bool {
 	return changed
 }
 
-// cause is the message of an error of text/template without that package's
-// prefix. It starts with the position: "template:3:5: …" is line 3.
+// cause is the message of an error of text/template without that package's prefix. It starts with
+// the position: "template:3:5: …" is line 3.
 func cause(err error) string { return strings.TrimPrefix(err.Error(), "template: ") }
 
-// bounded is a buffer with a limit.
 type bounded struct{ bytes.Buffer }
 
 func (b *bounded) Write(p []byte) (int, error) {
@@ -166,7 +161,6 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// group returns the arguments of one group as lines.
 func (t *templating) group(name string) (string, error) {
 	if err := knownGroup(name); err != nil {
 		return "", err
@@ -181,7 +175,6 @@ func (t *templating) group(name string) (string, error) {
 	return lines.String(), nil
 }
 
-// without returns the arguments of all groups but some.
 func (t *templating) without(names ...string) (string, error) {
 	for _, name := range names {
 		if err := knownGroup(name); err != nil {
@@ -210,7 +203,7 @@ func knownGroup(name string) error {
 	return nil
 }
 
-// opt doubles commas. It refuses what would end the line.
+// opt doubles commas. It refuses control characters, which would end the line.
 func opt(s string) (string, error) {
 	if strings.ContainsFunc(s, unicode.IsControl) {
 		return "", fmt.Errorf("opt: %q contains a control character; write the whole argument as a JSON string", s)
@@ -218,8 +211,7 @@ func opt(s string) (string, error) {
 	return string(appendEscaped(nil, s)), nil
 }
 
-// jsonText is encoding/json without the escapes for HTML, which in a command
-// line are only noise.
+// jsonText is encoding/json without the escapes for HTML.
 func jsonText(v any) (string, error) {
 	text, err := plainjson.Marshal(v)
 	return string(text), err
@@ -239,12 +231,11 @@ func appendLines(out *strings.Builder, options []Option) {
 	}
 }
 
-// plainLine reports whether a line that is just s is read as s.
+// plainLine reports whether parseLines reads the line s as s.
 func plainLine(s string) bool {
 	return s != "" && s[0] != '"' && s[0] != '#' && strings.Trim(s, lineSpace) == s && !strings.ContainsAny(s, "\n\r")
 }
 
-// lineSpace is the white space that is removed around lines.
 const lineSpace = " \t\r\n"
 
 func parseLines(out string) ([]string, error) {
@@ -278,7 +269,7 @@ func parseLines(out string) ([]string, error) {
 	return args, errors.Join(errs...)
 }
 
-// checkRequired checks what the machine cannot be controlled without.
+// checkRequired checks for the options without which the machine cannot be controlled.
 func (t *templating) checkRequired(args []string) error {
 	var errs []error
 	if !slices.Contains(args, "-S") {
@@ -297,7 +288,6 @@ func (t *templating) checkRequired(args []string) error {
 	return errors.Join(errs...)
 }
 
-// contains reports whether want occurs in args, without a gap.
 func contains(args, want []string) bool {
 	for i := range len(args) - len(want) + 1 {
 		if slices.Equal(args[i:i+len(want)], want) {
@@ -307,9 +297,8 @@ func contains(args, want []string) bool {
 	return false
 }
 
-// keeps reports whether what belongs to a group is still needed: the template
-// took the group, or wrote the path itself, in one of the forms that a path can
-// have in an argument.
+// keeps reports whether a file, socket or helper of a group is still needed: the template used the
+// group, or wrote the path itself, in one of the forms that a path can have in an argument.
 func (t *templating) keeps(group string, args []string, p string) bool {
 	if t.used[group] {
 		return true
@@ -324,8 +313,8 @@ func (t *templating) keeps(group string, args []string, p string) bool {
 	})
 }
 
-// verbatim makes options of arguments, one per flag, for rendering by
-// [Command.Shell]. Only the grouping depends on what is taken for a flag.
+// verbatim turns arguments into options, one per flag. The grouping only matters for
+// [Command.Shell].
 func verbatim(args []string) []Option {
 	var options []Option
 	for _, arg := range args {

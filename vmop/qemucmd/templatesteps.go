@@ -6,16 +6,15 @@ import (
 	"text/template/parse"
 )
 
-// maxTemplateSteps bounds the rounds of loops and the uses of named templates.
-// A loop over all disks within one over all networks has some ten thousand.
+// maxTemplateSteps bounds the rounds of loops and the uses of named templates. A loop over all
+// disks within one over all networks has some ten thousand.
 const maxTemplateSteps = 1 << 20
 
-// stepFunction is the name under which templates count steps. A template that calls it counts one
-// more.
+// stepFunction is the function that counts steps. A template that calls it itself counts one more.
 const stepFunction = "_step"
 
-// steps counts while one template is executed. Text/template has no bound of its
-// own: a loop that writes nothing would go on for ever.
+// steps counts while one template is executed. Text/template has no bound of its own: a loop that
+// writes nothing would run for ever.
 type steps int
 
 func (s *steps) step() (string, error) {
@@ -25,7 +24,7 @@ func (s *steps) step() (string, error) {
 	return "", nil
 }
 
-// countSteps has every named template, and every round of a loop, count first.
+// countSteps makes every named template, and every round of a loop, count first.
 func countSteps(t *template.Template) {
 	for _, named := range t.Templates() {
 		if named.Tree != nil && named.Tree.Root != nil {
@@ -55,7 +54,6 @@ func countIn(list *parse.ListNode) {
 	}
 }
 
-// prependStep puts {{_step}} in front of a list.
 func prependStep(list *parse.ListNode) {
 	call := &parse.CommandNode{NodeType: parse.NodeCommand, Pos: list.Pos, Args: []parse.Node{parse.NewIdentifier(stepFunction).SetPos(list.Pos)}}
 	pipe := &parse.PipeNode{NodeType: parse.NodePipe, Pos: list.Pos, Cmds: []*parse.CommandNode{call}}

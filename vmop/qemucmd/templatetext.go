@@ -7,24 +7,24 @@ import (
 	"text/template"
 )
 
-// maxTemplateText bounds what functions of a template make altogether, in bytes: one
-// that adds a text to itself has twice as much with each round.
+// maxTemplateText bounds the total output of a template's functions, in bytes: a loop that appends
+// a string to itself doubles it with each round.
 const maxTemplateText = 64 << 20
 
-// maxWidth is the largest width that fmt takes of an argument.
+// maxWidth is the largest width that fmt accepts.
 const maxWidth = 1_000_000
 
 var errTemplateText = fmt.Errorf("the template makes texts of more than %d bytes, or of more than %d altogether", maxTemplateOutput, maxTemplateText)
 
-// formatNumbers finds widths and precisions, which make much of little, and those that
-// are arguments.
+// formatNumbers finds widths and precisions, which turn little input into much output, and those
+// given as arguments.
 var formatNumbers = regexp.MustCompile(`[0-9]+|\*`)
 
-// texts counts the bytes that functions make while one template is executed.
-// Text/template has no bound of its own for them.
+// texts counts the output of functions while one template is executed. Text/template has no bound
+// of its own for it.
 type texts int
 
-// functions are those of text/template that make texts, with bounds.
+// functions returns the text functions of text/template, with bounds.
 func (n *texts) functions() template.FuncMap {
 	return template.FuncMap{
 		"print":    n.bounded(fmt.Sprint),
@@ -66,6 +66,6 @@ func (n *texts) bounded(f func(...any) string) func(...any) (string, error) {
 	}
 }
 
-// maxTemplateOutput bounds what a template may produce, in bytes. A command line
-// of the kernel's own limit fits many times.
+// maxTemplateOutput bounds what a template may write, in bytes: many times the kernel's limit of a
+// command line.
 const maxTemplateOutput = 4 << 20

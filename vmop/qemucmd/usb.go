@@ -9,9 +9,9 @@ import (
 // USBHostDriver is QEMU's device for a USB device of the host.
 const USBHostDriver = "usb-host"
 
-// usbDevices gives the guest devices of the host. QEMU looks for them by itself, also
-// while the machine runs. Their ports are the last ones, from the end, so that they
-// meet no redirection channel.
+// usbDevices passes USB devices of the host to the guest. QEMU finds them by itself, also while the
+// machine runs. Their ports are counted from the last one down, so as not to collide with
+// redirection channels.
 func (b *builder) usbDevices() {
 	if n := len(b.m.USBDevices); n > limits.MaxUSBDevices {
 		b.errorf("usbDevices", "%d devices: want at most %d", n, limits.MaxUSBDevices)
@@ -44,7 +44,6 @@ func (b *builder) usbDevices() {
 	}
 }
 
-// usbID is the number of an identifier.
 func (b *builder) usbID(field, text string) (int64, bool) {
 	if !b.invalid(field, text, limits.USBID(text)) {
 		return 0, false

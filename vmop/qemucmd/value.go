@@ -6,14 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// Value is the value of a property of an [Option]. It is sealed: only the kinds
-// in this package exist, and each knows both forms that QEMU reads (key=value
-// text and JSON), so that the two cannot drift apart and no caller quotes by
-// hand.
+// Value is the value of a property of an [Option]. It is sealed: each kind knows both forms that
+// QEMU reads (key=value text and JSON), so that no caller quotes by hand.
 type Value interface {
 	// appendText appends the value as it stands behind "key=".
 	appendText(b []byte) []byte
-	// appendJSON appends the value as JSON.
 	appendJSON(b []byte) []byte
 }
 
@@ -26,13 +23,13 @@ type (
 	Bool bool
 	// Ref names the ID of another option of the same command.
 	Ref string
-	// Bus names a bus: one of the machine's own ("pcie.0", "ide.2") or the bus of
-	// a device of the command, its ID followed by a dot and a number ("usb.0").
+	// Bus names a bus: one of the machine's own ("pcie.0", "ide.2") or that of a device of the
+	// command, its ID followed by a dot and a number ("usb.0").
 	Bus string
-	// FD is a file descriptor in the QEMU process. QEMU's schema has it as text,
-	// because it may also be the name of a descriptor sent over QMP.
+	// FD is a file descriptor in the QEMU process. In QEMU's schema it is a string, because it may
+	// also be the name of a descriptor sent over QMP.
 	FD int
-	// Null means that there is none of something; it has a JSON form only.
+	// Null is JSON's null; it has a JSON form only.
 	Null struct{}
 	// List is a list; it has a JSON form only.
 	List []Value
@@ -46,8 +43,8 @@ type Prop struct {
 	Value Value
 }
 
-// appendEscaped doubles the commas: QEMU ends a value at the first comma that
-// is alone, and takes everything else in it literally.
+// appendEscaped doubles the commas: QEMU ends a value at a single comma, and takes everything else
+// in it literally.
 func appendEscaped(b []byte, s string) []byte {
 	for {
 		i := strings.IndexByte(s, ',')
@@ -61,11 +58,11 @@ func appendEscaped(b []byte, s string) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// appendJSONString appends s as a JSON string. Unlike encoding/json it leaves
-// "<", ">" and "&" alone: the result is read by QEMU and by people.
+// appendJSONString appends s as a JSON string. Unlike encoding/json it does not escape "<", ">" and
+// "&", so that command lines stay readable.
 func appendJSONString(b []byte, s string) []byte {
 	b = append(b, '"')
-	done := 0 // what is plain is copied at once
+	done := 0 // s[:done] is appended
 	for i := 0; i < len(s); {
 		c := s[i]
 		if c >= 0x20 && c < utf8.RuneSelf && c != '"' && c != '\\' {
@@ -81,7 +78,7 @@ func appendJSONString(b []byte, s string) []byte {
 			b = append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0xf])
 			i++
 		default:
-			// Bytes that are no UTF-8 become U+FFFD; Build refuses such text.
+			// Invalid UTF-8 becomes U+FFFD; Build refuses such text.
 			r, n := utf8.DecodeRuneInString(s[i:])
 			b = utf8.AppendRune(b, r)
 			i += n
@@ -91,13 +88,12 @@ func appendJSONString(b []byte, s string) []byte {
 	return append(append(b, s[done:]...), '"')
 }
 
-// textBound is a length that a text does not exceed in either form: a control character takes
-// six bytes in JSON, and what is no UTF-8 three.
+// textBound is an upper bound of a string's length in either form: in JSON, a control character
+// takes six bytes and an invalid byte three.
 func textBound(s string) int { return 6*len(s) + 2 }
 
 func propBound(p *Prop) int { return textBound(p.Key) + 2 + valueBound(p.Value) }
 
-// valueBound is the same for a value.
 func valueBound(v Value) int {
 	switch v := v.(type) {
 	case Str:
@@ -151,8 +147,8 @@ func (v Bool) appendJSON(b []byte) []byte { return strconv.AppendBool(b, bool(v)
 func (Null) appendText(b []byte) []byte { return append(b, "null"...) }
 func (Null) appendJSON(b []byte) []byte { return append(b, "null"...) }
 
-// appendText of a list and of an object give their JSON, escaped like any text.
-// No option of this package uses that: QEMU has no text form for them.
+// appendText of a list and of an object give their JSON, escaped. No option of this package uses
+// it: QEMU has no text form for them.
 func (v List) appendText(b []byte) []byte { return appendEscaped(b, string(v.appendJSON(nil))) }
 
 func (v List) appendJSON(b []byte) []byte {

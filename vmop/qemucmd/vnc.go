@@ -13,9 +13,8 @@ func (v *VNC) socket() string          { return v.Socket }
 func (*VNC) needsCertificate() bool    { return true }
 func (*VNC) overhead() int64           { return 0 }
 
-// vnc makes the VNC server. Who may connect may also take the display over: a
-// viewer that does not ask to share it disconnects the others, as every viewer
-// of SPICE does.
+// vnc adds the VNC server. A client may take the display over: a viewer that does not ask to share
+// it disconnects the others, as every viewer of SPICE does.
 func (b *builder) vnc() {
 	if b.m.Display == nil || b.m.Display.VNC == nil {
 		return
@@ -66,7 +65,6 @@ func (b *builder) vncAddress(v VNC) string {
 	return vncHost(v.Address) + ":" + strconv.Itoa(v.Port-limits.MinVNCPort)
 }
 
-// vncHost is an address as QEMU reports it from the port behind it.
 func vncHost(address string) string {
 	if strings.Contains(address, ":") {
 		return "[" + address + "]"
@@ -74,7 +72,6 @@ func vncHost(address string) string {
 	return address
 }
 
-// loopback reports whether an address is reached by this host only.
 func loopback(address string) bool {
 	if address == "localhost" {
 		return true
