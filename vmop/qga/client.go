@@ -16,33 +16,33 @@ import (
 // DefaultTimeout bounds a call whose context has no deadline.
 const DefaultTimeout = 10 * time.Second
 
-// maxUnansweredSyncs is how many calls in a row each send a request for synchronization while none
-// is answered. After that, one call of as many does: each request is about 70 bytes in a socket that
-// no agent may be reading. The agent may also have lost all of them, as one does that is restarted,
-// so that calls never cease to send.
+// maxUnansweredSyncs is how many calls in a row each send a synchronization request while none is
+// answered; after that, one call in as many does. Each request takes about 70 bytes in a socket
+// that possibly no agent reads, but a restarted agent has lost all earlier ones, so the requests
+// never cease.
 const maxUnansweredSyncs = 8
 
-// aLongTimeAgo as a deadline ends what waits now.
+// aLongTimeAgo is a deadline that ends pending reads and writes at once.
 var aLongTimeAgo = time.Unix(1, 0)
 
 // Client is a connection to a guest agent. It is safe for concurrent use.
 type Client struct {
 	conn net.Conn
 
-	turn  chan struct{} // a token in it is the right to use what follows
+	turn  chan struct{} // a token in it is the right to use the fields below
 	in    *replyReader
-	ready bool  // what comes next answers what is sent next
-	syncs int   // requests for synchronization that were not answered
+	ready bool  // the next reply is that to the next request
+	syncs int   // synchronization requests that were not answered
 	quiet int   // calls in a row that sent none, because many were not answered
-	last  int64 // the number of the latest one
-	gone  error // why nothing works any more
+	last  int64 // the number of the latest synchronization request
+	gone  error // why the connection is unusable
 
 	closing sync.Once
 	closed  chan struct{}
 }
 
-// Dial connects to the Unix socket of the agent's port. It does not wait for an
-// agent: the first call does.
+// Dial connects to the Unix socket of the agent's port. It does not wait for an agent: the first
+// call does.
 func Dial(ctx context.Context, socket string) (*Client, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", socket)
@@ -52,8 +52,7 @@ func Dial(ctx context.Context, socket string) (*Client, error) {
 	return New(conn), nil
 }
 
-// New takes over a connection to the agent's port, on which others may have
-// spoken before.
+// New takes over a connection to the agent's port, which others may have used before.
 func New(conn net.Conn) *Client {
 	return &Client{
 		conn:   conn,
@@ -63,8 +62,8 @@ func New(conn net.Conn) *Client {
 	}
 }
 
-// Close ends the connection and the call in progress, which fails with
-// ErrClosed. It may be called more than once.
+// Close ends the connection and the call in progress, which fails with ErrClosed. It may be called
+// more than once.
 func (c *Client) Close() error {
 	var err error
 	c.closing.Do(func() {
@@ -77,15 +76,15 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// Sync makes sure that an agent is listening and that the next reply is the
-// reply to the next command. Calls do it by themselves where it is needed.
+// Sync makes sure that an agent is listening and that the next reply is that to the next command.
+// Calls synchronize by themselves where needed.
 func (c *Client) Sync(ctx context.Context) error {
 	return c.exclusively(ctx, "guest-sync-delimited", c.synchronize)
 }
 
-// Execute runs a command that has no method of its own. arguments is encoded as
-// the command's arguments and must become a JSON object; nil leaves them out. The
-// result is the agent's, as it came. A refusal is an *Error.
+// Execute runs a command that has no method of its own. arguments is encoded as the command's
+// arguments and must become a JSON object; nil leaves them out. The result is the agent's,
+// undecoded. A refusal is an *Error.
 func (c *Client) Execute(ctx context.Context, command string, arguments any) (json.RawMessage, error) {
 	request, err := encodeRequest(command, arguments)
 	if err != nil {
@@ -119,9 +118,8 @@ func (c *Client) Execute(ctx context.Context, command string, arguments any) (js
 	return result, err
 }
 
-// executeSilent runs a command that answers only when it fails. A request for
-// synchronization follows on its heels: the agent works in order, so that a
-// refusal comes before the answer to that.
+// executeSilent runs a command that is answered only when it fails. A synchronization request
+// follows immediately: the agent works in order, so a refusal comes before the answer to that.
 func (c *Client) executeSilent(ctx context.Context, command string, arguments any) error {
 	request, err := encodeRequest(command, arguments)
 	if err != nil {
@@ -129,15 +127,15 @@ func (c *Client) executeSilent(ctx context.Context, command string, arguments an
 	}
 	sent := false
 	err = c.exclusively(ctx, command, func() error {
-		// Always synchronize: an earlier reply does not show that the agent still answers.
+		// Always synchronize: an earlier reply does not prove that the agent still answers.
 		if err := c.synchronize(); err != nil {
 			return err
 		}
 		c.ready = false
 		id, follow := newSync()
 		c.last, c.syncs = id, c.syncs+1
-		// The follower has no sentinel in front: the agent would answer that
-		// with an error that looks like a refusal.
+		// The follower has no sentinel in front: the agent would answer it with an error that looks
+		// like a refusal.
 		if _, err := c.conn.Write(append(request, follow[1:]...)); err != nil {
 			return err
 		}
@@ -159,20 +157,20 @@ func (c *Client) executeSilent(ctx context.Context, command string, arguments an
 		return err
 	})
 	if sent && errors.Is(err, ErrDisconnected) {
-		return nil // the machine was faster than the answer
+		return nil // the machine was gone before the answer came
 	}
 	return err
 }
 
-// exclusively calls do when it is the caller's turn, with a deadline on the
-// connection that follows the context, and explains what went wrong.
+// exclusively calls do when it is the caller's turn, with a deadline on the connection that follows
+// the context, and wraps its error.
 func (c *Client) exclusively(ctx context.Context, command string, do func() error) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, DefaultTimeout)
 		defer cancel()
 	}
-	if ctx.Err() != nil { // nothing is sent then, although it might be in time
+	if ctx.Err() != nil { // send nothing then
 		return fmt.Errorf("qga: %s: %w: %w", command, ErrNoAnswer, ctx.Err())
 	}
 	select {
@@ -207,8 +205,8 @@ func (c *Client) exclusively(ctx context.Context, command string, do func() erro
 	return fmt.Errorf("qga: %s: %w", command, c.gone)
 }
 
-// follow lets the connection's deadline pass when the context ends, until
-// release is called. After that nothing touches the deadline any more.
+// follow lets the connection's deadline pass when the context ends, until release is called. After
+// that the deadline is no longer changed.
 func (c *Client) follow(ctx context.Context) (release func(), err error) {
 	if err := c.conn.SetDeadline(time.Time{}); err != nil {
 		return nil, err
@@ -242,8 +240,8 @@ func (c *Client) prepare() error {
 	return c.synchronize()
 }
 
-// synchronize sends a request for synchronization, unless many are on their way
-// already, and skips everything up to the answer to the latest.
+// synchronize sends a synchronization request, unless many are unanswered, and skips everything up
+// to the answer to the latest.
 func (c *Client) synchronize() error {
 	c.ready = false
 	want := syncReply{}
@@ -253,8 +251,8 @@ func (c *Client) synchronize() error {
 		}
 	} else {
 		c.quiet++
-		// An answer to an earlier request shows that an agent reads now. It may have
-		// lost the latest one.
+		// An answer to an earlier request shows that an agent reads now. It may have lost the
+		// latest one.
 		want.other = func() (int64, error) {
 			err := c.sendSync()
 			return c.last, err
@@ -275,8 +273,7 @@ func (c *Client) sendSync() error {
 	return err
 }
 
-// newSync returns a request for synchronization with a random number. It begins
-// with the sentinel.
+// newSync returns a synchronization request with a random number. It begins with the sentinel.
 func newSync() (id int64, request []byte) {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails
@@ -296,7 +293,6 @@ func encodeRequest(command string, arguments any) ([]byte, error) {
 	return append(request, '\n'), nil
 }
 
-// call runs a command and decodes its result.
 func call[R any](ctx context.Context, c *Client, command string, arguments any) (R, error) {
 	var result R
 	raw, err := c.Execute(ctx, command, arguments)

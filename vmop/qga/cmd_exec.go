@@ -5,27 +5,24 @@ import (
 	"time"
 )
 
-// How often Run asks whether a program has ended: often at first, because most
-// are short.
+// Intervals at which Run polls: short at first, because most programs are.
 const (
 	firstPoll = 20 * time.Millisecond
 	lastPoll  = time.Second
 )
 
-// Program is something to run in the guest. There is no shell between: Args are
-// the program's arguments as they are.
+// Program is a program to run in the guest, without a shell.
 type Program struct {
 	Path  string   // looked up in the agent's PATH if it has no slash
 	Args  []string // without the program's name
 	Env   []string // entries KEY=VALUE; nil: the agent's environment
 	Input []byte   // what the program reads from its standard input
-	// Capture keeps what the program writes. The agent keeps up to 16 MiB and
-	// the client takes up to MaxReply, encoded; beyond that the result is
-	// ErrTooLarge.
+	// Capture keeps the program's output. The agent keeps up to 16 MiB and the client accepts up to
+	// MaxReply, encoded; beyond that the error is ErrTooLarge.
 	Capture bool
 }
 
-// ExecStatus is what became of a program.
+// ExecStatus is the status of a program.
 type ExecStatus struct {
 	Exited          bool   `json:"exited"`
 	ExitCode        int    `json:"exitcode"` // of a program that ended by itself
@@ -36,9 +33,8 @@ type ExecStatus struct {
 	StderrTruncated bool   `json:"err-truncated"`
 }
 
-// Exec starts a program and returns its process ID (guest-exec). It does not wait
-// for it; see ExecStatus and Run. The agent keeps the result until it has been
-// asked for.
+// Exec starts a program and returns its process ID (guest-exec). It does not wait for it; see
+// ExecStatus and Run. The agent keeps the result until it is queried.
 func (c *Client) Exec(ctx context.Context, p Program) (pid int, err error) {
 	r, err := call[struct {
 		PID int `json:"pid"`
@@ -52,17 +48,17 @@ func (c *Client) Exec(ctx context.Context, p Program) (pid int, err error) {
 	return r.PID, err
 }
 
-// ExecStatus queries a program that Exec has started (guest-exec-status). The agent forgets a
-// program that has exited once it has reported that.
+// ExecStatus queries a program that Exec has started (guest-exec-status). The agent forgets an
+// exited program once it has reported the exit.
 func (c *Client) ExecStatus(ctx context.Context, pid int) (ExecStatus, error) {
 	return call[ExecStatus](ctx, c, "guest-exec-status", struct {
 		PID int `json:"pid"`
 	}{pid})
 }
 
-// Run executes a program and waits until it has exited or the context ends; the
-// program goes on in the latter case. The protocol has no message for a program's
-// end, so that Run asks again and again, at least once a second.
+// Run executes a program and waits until it has exited or the context ends, in which case the
+// program keeps running. The protocol has no message for a program's end, so Run polls, at least
+// once a second.
 func (c *Client) Run(ctx context.Context, p Program) (ExecStatus, error) {
 	pid, err := c.Exec(ctx, p)
 	if err != nil {

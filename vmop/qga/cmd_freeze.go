@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// FreezeStatus is whether the guest's file systems are frozen.
+// FreezeStatus reports whether the guest's file systems are frozen.
 type FreezeStatus string
 
-// The states of guest-fsfreeze-status. Others may come.
+// The states of guest-fsfreeze-status. Newer agents may have others.
 const (
 	FSThawed FreezeStatus = "thawed"
 	FSFrozen FreezeStatus = "frozen"
@@ -18,9 +18,9 @@ const (
 
 // FSFreeze flushes and freezes the file systems at the mount points, or all that can be frozen, and
 // returns how many are frozen (guest-fsfreeze-freeze, guest-fsfreeze-freeze-list). Programs that
-// write block until [Client.FSThaw]: call that in any case, also after an error, and with a context
-// that is not this call's. While frozen, the agent refuses most other commands. Freezing may take
-// as long as the guest needs for flushing.
+// write block until [Client.FSThaw]: call that in any case, also after an error, and with another
+// context. While frozen, the agent refuses most other commands. Freezing takes as long as the guest
+// needs for flushing.
 func (c *Client) FSFreeze(ctx context.Context, mountpoints ...string) (int, error) {
 	if len(mountpoints) == 0 {
 		return call[int](ctx, c, "guest-fsfreeze-freeze", nil)
@@ -30,20 +30,20 @@ func (c *Client) FSFreeze(ctx context.Context, mountpoints ...string) (int, erro
 	}{mountpoints})
 }
 
-// FSThaw thaws what is frozen and returns how many file systems that were
-// (guest-fsfreeze-thaw). Nothing frozen is no error.
+// FSThaw thaws all frozen file systems and returns how many there were (guest-fsfreeze-thaw). It is
+// no error if there were none.
 func (c *Client) FSThaw(ctx context.Context) (int, error) {
 	return call[int](ctx, c, "guest-fsfreeze-thaw", nil)
 }
 
-// FSFreezeStatus asks whether file systems are frozen (guest-fsfreeze-status).
+// FSFreezeStatus queries whether file systems are frozen (guest-fsfreeze-status).
 func (c *Client) FSFreezeStatus(ctx context.Context) (FreezeStatus, error) {
 	return call[FreezeStatus](ctx, c, "guest-fsfreeze-status", nil)
 }
 
-// thawTimeout bounds the thawing at the end of Frozen. An agent that still
-// freezes thaws when it is done with that. An agent that ends and is started again has lost
-// what it was asked for, so that it is asked again after thawRetry.
+// thawTimeout bounds the thawing at the end of Frozen, which may have to wait for an agent that
+// still freezes. thawRetry is when the request is repeated, in case an agent was restarted and has
+// lost it.
 const (
 	thawTimeout = time.Minute
 	thawRetry   = 15 * time.Second
@@ -79,7 +79,7 @@ func (c *Client) Frozen(ctx context.Context, limit time.Duration, do func(ctx co
 	return do(ctx, frozen)
 }
 
-// thaw thaws, and asks again while there is no answer and ctx lasts.
+// thaw repeats the request while there is no answer, until ctx ends.
 func (c *Client) thaw(ctx context.Context) error {
 	for {
 		try, cancel := context.WithTimeout(ctx, thawRetry)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Ping asks the agent for a sign of life (guest-ping).
+// Ping checks that the agent answers (guest-ping).
 func (c *Client) Ping(ctx context.Context) error {
 	_, err := c.Execute(ctx, "guest-ping", nil)
 	return err
@@ -23,7 +23,7 @@ type Info struct {
 // CommandInfo is a command of an agent.
 type CommandInfo struct {
 	Name    string `json:"name"`
-	Enabled bool   `json:"enabled"` // false: its owner has switched it off
+	Enabled bool   `json:"enabled"` // false: disabled in the agent's configuration
 	Answers bool   `json:"success-response"`
 }
 
@@ -37,13 +37,13 @@ func (i Info) Supports(command string) bool {
 	return false
 }
 
-// Info asks for the agent's version and commands (guest-info).
+// Info queries the agent's version and commands (guest-info).
 func (c *Client) Info(ctx context.Context) (Info, error) {
 	return call[Info](ctx, c, "guest-info", nil)
 }
 
-// OSInfo describes the guest's operating system. Most fields are those of
-// os-release(5), and any may be empty.
+// OSInfo describes the guest's operating system. Most fields are those of os-release(5), and any
+// may be empty.
 type OSInfo struct {
 	KernelRelease string `json:"kernel-release"`
 	KernelVersion string `json:"kernel-version"`
@@ -60,7 +60,7 @@ type OSInfo struct {
 	Raw json.RawMessage `json:"-"`
 }
 
-// OSInfo asks for the operating system (guest-get-osinfo).
+// OSInfo queries the operating system (guest-get-osinfo).
 func (c *Client) OSInfo(ctx context.Context) (OSInfo, error) {
 	raw, err := call[json.RawMessage](ctx, c, "guest-get-osinfo", nil)
 	if err != nil {
@@ -73,7 +73,7 @@ func (c *Client) OSInfo(ctx context.Context) (OSInfo, error) {
 	return info, nil
 }
 
-// HostName asks for the guest's host name (guest-get-host-name).
+// HostName queries the guest's host name (guest-get-host-name).
 func (c *Client) HostName(ctx context.Context) (string, error) {
 	r, err := call[struct {
 		Name string `json:"host-name"`
@@ -88,8 +88,8 @@ type Interface struct {
 	Addresses       []netip.Prefix // with the length of their network's prefix
 }
 
-// Interfaces asks for the network interfaces with their addresses
-// (guest-network-get-interfaces), the loopback included.
+// Interfaces queries the network interfaces with their addresses, including the loopback
+// (guest-network-get-interfaces).
 func (c *Client) Interfaces(ctx context.Context) ([]Interface, error) {
 	const command = "guest-network-get-interfaces"
 	raw, err := call[[]struct {
@@ -111,7 +111,7 @@ func (c *Client) Interfaces(ctx context.Context) ([]Interface, error) {
 			if err != nil {
 				return nil, fmt.Errorf("qga: %s: %w: interface %q: %w", command, ErrProtocol, r.Name, err)
 			}
-			// A scope belongs to the guest, and a prefix has none.
+			// A zone is local to the guest, and a prefix has none.
 			prefix := netip.PrefixFrom(address.WithZone(""), a.Prefix)
 			if !prefix.IsValid() {
 				return nil, fmt.Errorf("qga: %s: %w: interface %q: prefix length %d", command, ErrProtocol, r.Name, a.Prefix)
@@ -123,7 +123,7 @@ func (c *Client) Interfaces(ctx context.Context) ([]Interface, error) {
 	return interfaces, nil
 }
 
-// GetTime asks for the guest's clock (guest-get-time).
+// GetTime queries the guest's clock (guest-get-time).
 func (c *Client) GetTime(ctx context.Context) (time.Time, error) {
 	ns, err := call[int64](ctx, c, "guest-get-time", nil)
 	if err != nil {

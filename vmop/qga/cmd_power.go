@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// ShutdownMode is how a guest is to end.
+// ShutdownMode is how a guest is to shut down.
 type ShutdownMode string
 
 // The modes of guest-shutdown.
@@ -15,10 +15,10 @@ const (
 	Halt      ShutdownMode = "halt" // stops the guest; the machine stays on
 )
 
-// Shutdown asks the guest to shut down (guest-shutdown). The agent answers only if it cannot, which
-// is an *Error; nil means that the agent has accepted the command, or that the machine is gone
-// already. QEMU's events report whether the guest does it. ErrNoAnswer means that the command was
-// not certainly accepted.
+// Shutdown asks the guest to shut down (guest-shutdown). The agent answers only on failure, with an
+// *Error; nil means that the agent has accepted the command, or that the machine has already ended.
+// QEMU's events report whether the guest shuts down. ErrNoAnswer means that it is unknown whether
+// the command was accepted.
 func (c *Client) Shutdown(ctx context.Context, mode ShutdownMode) error {
 	return c.executeSilent(ctx, "guest-shutdown", struct {
 		Mode ShutdownMode `json:"mode"`
@@ -29,20 +29,18 @@ func (c *Client) Shutdown(ctx context.Context, mode ShutdownMode) error {
 type VCPU struct {
 	LogicalID int  `json:"logical-id"`
 	Online    bool `json:"online"`
-	// CanOffline reports whether Online may be set to false. The guest reports it, and ignores it
-	// when it is set.
+	// CanOffline reports whether Online may be set to false. It is ignored by SetVCPUs.
 	CanOffline bool `json:"can-offline,omitempty"`
 }
 
-// GetVCPUs asks for the guest's processors, which come in no particular order
-// (guest-get-vcpus).
+// GetVCPUs queries the guest's processors, in no particular order (guest-get-vcpus).
 func (c *Client) GetVCPUs(ctx context.Context) ([]VCPU, error) {
 	return call[[]VCPU](ctx, c, "guest-get-vcpus", nil)
 }
 
-// SetVCPUs switches processors on and off and returns how many of the list were
-// dealt with, from its start (guest-set-vcpus). If that is not the whole list,
-// the next one is refused by the guest: ask again from there for the reason.
+// SetVCPUs switches processors on and off and returns how many of the list were processed, from its
+// start (guest-set-vcpus). If that is not the whole list, the guest refused the next one: call it
+// again from there for the reason.
 func (c *Client) SetVCPUs(ctx context.Context, cpus []VCPU) (int, error) {
 	const command = "guest-set-vcpus"
 	type setting struct {

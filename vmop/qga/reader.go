@@ -10,19 +10,18 @@ import (
 	"slices"
 )
 
-// MaxReply is the longest reply that is accepted, in bytes, of commands that answer
-// with the content of a file or the output of a program (see [Client.ExecStatus]).
-// [MaxAnswer] is the longest of all others: a guest chooses them, and decoded they
-// take many times as much memory.
+// MaxReply is the longest accepted reply, in bytes, of commands that return the content of a file
+// or the output of a program (see [Client.ExecStatus]). [MaxAnswer] is the longest of all others: a
+// guest chooses them, and decoded they take many times as much memory.
 const (
 	MaxReply  = 4 << 20
 	MaxAnswer = 64 << 10
 )
 
-// maxSkipped is how many bytes that belong to no request are read before the agent is given up:
-// more than the answer to a request that was not waited for. maxSkippedOutput is the same where a
-// program's output was asked for, of which agents keep 16 MiB: on this connection, or on an earlier
-// one whose end left the rest of the answer in the port.
+// maxSkipped is the most bytes that are skipped in search of an answer: more than the longest
+// unread reply. maxSkippedOutput is the same where a program's output was requested, of which
+// agents keep 16 MiB: on this connection, or on an earlier one that left the rest of the reply in
+// the port.
 const (
 	maxSkipped       = MaxAnswer
 	maxSkippedOutput = 32 << 20
@@ -31,17 +30,15 @@ const (
 // answersAtLength are the commands whose replies may have MaxReply bytes.
 var answersAtLength = []string{"guest-exec-status", "guest-file-read"}
 
-// sentinel is the byte that no JSON text contains. In a request it makes the
-// agent forget half a command, in a reply it marks the answer to
-// guest-sync-delimited.
+// sentinel is a byte that no JSON text contains. In a request it makes the agent discard an
+// incomplete command, in a reply it marks the answer to guest-sync-delimited.
 const sentinel = 0xff
 
-// replyReader finds replies in what an agent sends.
 type replyReader struct {
 	r     *bufio.Reader
 	limit int
-	skip  int // the most that is skipped in search of an answer
-	// output is true if a program's output was asked for.
+	skip  int // the most bytes that are skipped in search of an answer
+	// output is true if a program's output was requested.
 	output bool
 }
 
@@ -49,11 +46,11 @@ func newReplyReader(r io.Reader, limit int) *replyReader {
 	return &replyReader{r: bufio.NewReader(r), limit: limit, skip: maxSkippedOutput}
 }
 
-// unread reports whether something has arrived that is the reply to no request.
+// unread reports whether bytes have arrived that no request asked for.
 func (r *replyReader) unread() bool { return r.r.Buffered() > 0 }
 
-// line returns the next line that is not empty, without white space around it.
-// It is ErrTooLarge if that is longer than the limit; the rest is not read then.
+// line returns the next line that is not empty, without white space around it. The error is
+// ErrTooLarge if it exceeds the limit; the rest is left unread.
 func (r *replyReader) line() ([]byte, error) {
 	var line []byte
 	for {
@@ -75,7 +72,7 @@ func (r *replyReader) line() ([]byte, error) {
 	}
 }
 
-// answer returns the next line, as the answer to a command.
+// answer returns the next line, with the limit that the command has.
 func (r *replyReader) answer(command string) ([]byte, error) {
 	limit := r.limit
 	if slices.Contains(answersAtLength, command) {
@@ -87,22 +84,20 @@ func (r *replyReader) answer(command string) ([]byte, error) {
 	return r.line()
 }
 
-// syncReply is the answer to a guest-sync-delimited that a reader looks for.
 type syncReply struct {
-	id   int64 // the number that was sent
+	id   int64 // requests sent whose answers may come first
 	sent int   // how many were sent whose answers may come first
 	// refused, if not nil, is called with each whole line before a sentinel.
 	refused func(line []byte)
-	// other, if not nil, is called once, when an answer with another number has come. It
-	// returns the number to look for from then on.
+	// other, if not nil, is called once, when an answer with another number has come. It returns
+	// the number to expect from then on.
 	other func() (int64, error)
 }
 
-// maxSyncReply is how long the answer to a guest-sync-delimited is at most, in bytes.
+// maxSyncReply is the maximum length of the answer to a guest-sync-delimited, in bytes.
 const maxSyncReply = 64
 
-// synchronize skips everything up to and including the answer that is wanted.
-// What is skipped is not kept.
+// synchronize skips everything up to and including the wanted answer.
 func (r *replyReader) synchronize(want syncReply) error {
 	for left := r.skip + want.sent*maxSyncReply; ; {
 		n, err := r.skipToSentinel(left, want.refused)
@@ -119,8 +114,8 @@ func (r *replyReader) synchronize(want syncReply) error {
 			return err
 		}
 		left -= len(line)
-		// An answer to an earlier request that was cut off by a later one ends
-		// with the later one: the last sentinel counts.
+		// An answer to an earlier request that was cut off is followed by the later one on the same
+		// line: the last sentinel counts.
 		if i := bytes.LastIndexByte(line, sentinel); i >= 0 {
 			line = line[i+1:]
 		}
@@ -147,10 +142,9 @@ func (r *replyReader) synchronize(want syncReply) error {
 	}
 }
 
-// skipToSentinel reads to the next sentinel, at most so many bytes, and returns how
-// many those were.
+// skipToSentinel reads up to the next sentinel, at most most bytes, and returns how many it read.
 func (r *replyReader) skipToSentinel(most int, refused func([]byte)) (n int, err error) {
-	var line []byte // refused is called with the whole lines before a sentinel
+	var line []byte // a whole line before a sentinel
 	for n <= most {
 		if _, err := r.r.Peek(1); err != nil {
 			return n, err
@@ -180,7 +174,7 @@ func (r *replyReader) skipToSentinel(most int, refused func([]byte)) (n int, err
 	return n, fmt.Errorf("%w: no answer in what it has sent", ErrTooLarge)
 }
 
-// reply is an agent's answer: one of the two fields is set.
+// reply is an agent's answer: one of the fields is set.
 type reply struct {
 	Return json.RawMessage `json:"return"`
 	Error  *Error          `json:"error"`

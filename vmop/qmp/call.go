@@ -8,23 +8,22 @@ import (
 	"os"
 )
 
-// Command is a QMP command together with the type of its result. The value
-// itself is encoded as the command's arguments.
+// Command is a QMP command together with the type of its result. The value itself is encoded as the
+// command's arguments.
 type Command[R any] interface {
-	// QMP returns the command's name and a value that the result is decoded
-	// into, usually the zero value.
+	// QMP returns the command's name and a value that the result is decoded into, usually the zero
+	// value.
 	QMP() (name string, result R)
 }
 
-// None is the result of commands that return nothing but success.
+// None is the result of commands without a result.
 type None struct{}
 
 // Do runs cmd and waits for its own reply.
 //
-// A refusal by QEMU is an *Error. If ctx ends first, the error wraps the
-// context's error, the connection stays usable and the late reply is discarded;
-// QEMU may have run the command nevertheless. If the connection ends, the error
-// wraps Client.Err.
+// A refusal by QEMU is an *Error. If ctx ends first, the error wraps the context's error, and the
+// connection stays usable; QEMU may have run the command nevertheless. If the connection ends, the
+// error wraps Client.Err.
 func Do[R any](ctx context.Context, c *Client, cmd Command[R], opts ...CallOption) (R, error) {
 	name, result := cmd.QMP()
 	raw, err := c.call(ctx, name, cmd, opts)
@@ -43,28 +42,26 @@ func Do[R any](ctx context.Context, c *Client, cmd Command[R], opts ...CallOptio
 	return result, nil
 }
 
-// Execute runs the command of the given name, for those that have no type here.
-// args is encoded as the arguments and must be a JSON object; nil and an empty
-// object are left out. The result is QEMU's, undecoded. Errors are as with Do.
+// Execute runs a command by name, for those that have no type here. args is encoded as the
+// arguments and must be a JSON object; nil and an empty object are left out. The result is QEMU's,
+// undecoded. Errors are as with Do.
 func (c *Client) Execute(ctx context.Context, name string, args any, opts ...CallOption) (json.RawMessage, error) {
 	return c.call(ctx, name, args, opts)
 }
 
-// CallOption is an extra of one call.
+// CallOption is an option of one call.
 type CallOption struct {
 	file *os.File
 	oob  bool
 }
 
-// WithFile passes a file descriptor along with the command, as getfd and add-fd
-// need it. QEMU gets a duplicate; f stays the caller's. It requires a Unix
-// socket, and only one such call is in flight at a time, because QEMU keeps
-// just the last descriptor that it received.
+// WithFile passes a file descriptor along with the command, as getfd and add-fd need it. QEMU gets
+// a duplicate; f stays the caller's. It requires a Unix socket. Such calls run one at a time,
+// because QEMU keeps only the last descriptor that it received.
 func WithFile(f *os.File) CallOption { return CallOption{file: f} }
 
-// OutOfBand has the command executed at once, past those that wait. It needs a
-// connection with Options.OOB, and a command that allows it; QEMU refuses
-// others.
+// OutOfBand has the command executed at once, before those that are queued. It needs a connection
+// with Options.OOB; QEMU refuses commands that do not allow it.
 func OutOfBand() CallOption { return CallOption{oob: true} }
 
 func (c *Client) call(ctx context.Context, name string, args any, opts []CallOption) (json.RawMessage, error) {
@@ -103,8 +100,8 @@ func (c *Client) call(ctx context.Context, name string, args any, opts []CallOpt
 	return r.value, nil
 }
 
-// replyChannel returns a channel with one free place. Channels are reused, but
-// not across clients: a channel belongs to one synctest bubble.
+// replyChannel returns a channel with one free place. Channels are reused, but not across clients,
+// because a channel belongs to one synctest bubble.
 func (c *Client) replyChannel() chan reply {
 	select {
 	case ch := <-c.idle:
@@ -114,7 +111,7 @@ func (c *Client) replyChannel() chan reply {
 	}
 }
 
-// keepReplyChannel takes back a channel that is empty and that no sender uses any more.
+// keepReplyChannel takes back a channel that is empty and has no sender left.
 func (c *Client) keepReplyChannel(ch chan reply) {
 	select {
 	case c.idle <- ch:
@@ -122,7 +119,6 @@ func (c *Client) keepReplyChannel(ch chan reply) {
 	}
 }
 
-// callable returns the errors that are known before anything is sent.
 func (c *Client) callable(ctx context.Context, o CallOption) error {
 	if ctx.Err() != nil {
 		return contextError(ctx)
@@ -172,20 +168,19 @@ func (c *Client) send(ctx context.Context, req *request, call pendingCall, file 
 	case ctx.Err() == nil:
 		err = c.giveUp(fmt.Errorf("%w: %w", ErrDisconnected, err))
 	case n == 0:
-		err = contextError(ctx) // QEMU has seen nothing of it
+		err = contextError(ctx) // QEMU has received nothing of it
 	default:
 		err = c.giveUp(fmt.Errorf("%w, %d of %d bytes of %s: %w", ErrPartialWrite, n, len(line), call.name, contextError(ctx)))
 	}
 	if c.unregister(number) {
 		c.release(call)
 	} else if r := <-call.reply; r.err != nil {
-		err = r.err // the connection ended meanwhile, for a reason of its own
+		err = r.err // the connection ended meanwhile, for another reason
 	}
 	return 0, err
 }
 
-// acquire puts a token into sem, waiting no longer than ctx and the connection
-// last.
+// acquire puts a token into sem, waiting at most until ctx or the connection ends.
 func (c *Client) acquire(ctx context.Context, sem chan struct{}) error {
 	select {
 	case sem <- struct{}{}:
@@ -202,7 +197,7 @@ func (c *Client) acquire(ctx context.Context, sem chan struct{}) error {
 	}
 }
 
-// release gives back what the call held until its reply.
+// release gives back the tokens that the call held until its reply.
 func (c *Client) release(call pendingCall) {
 	if call.file {
 		<-c.file
@@ -222,8 +217,8 @@ func (c *Client) register(call pendingCall) (number, id uint64, err error) {
 	return number, id, nil
 }
 
-// unregister withdraws a call. It returns false if the reader was faster; then
-// the call's reply channel holds something.
+// unregister withdraws a call. It returns false if the reader was faster; then the call's reply
+// channel holds a reply.
 func (c *Client) unregister(number uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -231,7 +226,6 @@ func (c *Client) unregister(number uint64) bool {
 	return ok
 }
 
-// await returns the reply to the call, or why there is none.
 func (c *Client) await(ctx context.Context, number uint64, ch chan reply) reply {
 	select {
 	case r := <-ch:
@@ -242,12 +236,11 @@ func (c *Client) await(ctx context.Context, number uint64, ch chan reply) reply 
 	abandoned := c.pending.abandon(number)
 	c.mu.Unlock()
 	if !abandoned {
-		return <-ch // it came in the same moment
+		return <-ch // it came at the same moment
 	}
 	return reply{err: contextError(ctx)}
 }
 
-// answer passes a reply to the call it belongs to.
 func (c *Client) answer(m *message) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,32 +9,30 @@ import (
 	"time"
 )
 
-// DefaultMaxMessage is the limit for one message from QEMU, in bytes, when
-// Options.MaxMessage is zero. The largest message of a plain QEMU is its
-// schema, about 200 KiB.
+// DefaultMaxMessage is the limit for one message from QEMU, in bytes, when Options.MaxMessage is
+// zero. The largest message of a plain QEMU is its schema, about 200 KiB.
 const DefaultMaxMessage = 16 << 20
 
-// maxInBand is how many in-band commands may be unanswered on a connection with
-// out-of-band execution. QEMU stops reading at eight, out-of-band commands
-// included (QMP specification, "Out-of-band execution"; QMP_REQ_QUEUE_LEN_MAX).
+// maxInBand is the maximum of unanswered in-band commands on a connection with out-of-band
+// execution. QEMU stops reading at eight, out-of-band commands included (QMP specification,
+// "Out-of-band execution"; QMP_REQ_QUEUE_LEN_MAX).
 const maxInBand = 7
 
-// maxIdle is how many reply channels a client keeps for reuse.
 const maxIdle = 4
 
 // Options configure a connection. The zero value is right for most uses.
 type Options struct {
-	// OOB negotiates out-of-band execution if the greeting offers it. It costs a limit of seven
-	// unanswered in-band commands, which the client enforces by making further calls wait for their
-	// turn. Client.OOB reports whether it was granted.
+	// OOB negotiates out-of-band execution if the greeting offers it; Client.OOB reports whether it
+	// was granted. It limits the connection to seven unanswered in-band commands; further calls
+	// wait for their turn.
 	OOB bool
 
-	// Handshake bounds the wait for the greeting and the capability
-	// negotiation. Zero leaves that to the context alone.
+	// Handshake bounds the wait for the greeting and the capability negotiation. Zero leaves that
+	// to the context.
 	Handshake time.Duration
 
-	// MaxMessage limits one message from QEMU, in bytes; a longer one ends the
-	// connection with ErrTooLarge. Zero means DefaultMaxMessage.
+	// MaxMessage limits one message from QEMU, in bytes; a longer one ends the connection with
+	// ErrTooLarge. Zero means DefaultMaxMessage.
 	MaxMessage int
 }
 
@@ -54,8 +52,8 @@ type Client struct {
 	mu      sync.Mutex
 	pending pendingCalls
 	subs    []*Subscription
-	cause   error         // why the connection is ending; nothing is sent any more
-	err     error         // why it is gone; set once, equal to cause
+	cause   error         // why the connection is ending; nothing more is sent
+	err     error         // why it ended; set once, equal to cause
 	done    chan struct{} // closed after all waiting calls and subscriptions received err
 
 	greeted chan Greeting // receives the greeting, once
@@ -65,22 +63,20 @@ type Client struct {
 	schema     atomic.Pointer[Schema]
 }
 
-// made reports whether there is, or was, a connection.
+// made reports whether a connection exists, or has existed.
 func (c *Client) made() bool { return c != nil && c.done != nil }
 
-// Greeting returns QEMU's greeting, received when the connection was made.
+// Greeting returns QEMU's greeting.
 func (c *Client) Greeting() Greeting { return c.greeting.clone() }
 
 // OOB reports whether out-of-band execution was requested and is available.
 func (c *Client) OOB() bool { return c.oob }
 
-// Done returns a channel that is closed when the connection is gone, for whatever reason. Err then
-// returns the reason.
+// Done returns a channel that is closed when the connection has ended. Err then returns the reason.
 func (c *Client) Done() <-chan struct{} { return c.done }
 
-// Err returns nil while the connection is up, and afterwards why it is gone:
-// an error that matches ErrClosed, ErrDisconnected, ErrProtocol, ErrTooLarge or
-// ErrPartialWrite. It does not change any more.
+// Err returns nil while the connection is up, and then why it ended: an error that matches
+// ErrClosed, ErrDisconnected, ErrProtocol, ErrTooLarge or ErrPartialWrite.
 func (c *Client) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,8 +84,8 @@ func (c *Client) Err() error {
 }
 
 // Close ends the connection. Calls in progress and subscriptions end with ErrClosed. It may be
-// called more than once and at any time, always returns, and does not wait for consumers of events.
-// When it returns, the client's goroutine has ended.
+// called more than once and at any time, and does not wait for consumers of events. When it
+// returns, the client's goroutine has ended.
 func (c *Client) Close() error {
 	_ = c.setCause(ErrClosed)
 	err := c.conn.Close()
@@ -100,8 +96,7 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// setCause records why the connection is about to end, unless another reason
-// came first, and returns the reason that counts.
+// setCause records why the connection is about to end, and returns the reason recorded first.
 func (c *Client) setCause(err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,9 +106,8 @@ func (c *Client) setCause(err error) error {
 	return c.cause
 }
 
-// giveUp ends a connection on which nothing can be sent any more, and returns
-// the reason that counts. What QEMU sent before is still read, so that the event
-// that explains the end is not lost.
+// giveUp ends a connection on which nothing can be sent any more, and returns the reason recorded
+// first. What QEMU sent before is still read, so that the event that explains the end is not lost.
 func (c *Client) giveUp(err error) error {
 	err = c.setCause(err)
 	if half, ok := c.conn.(interface{ CloseRead() error }); ok && half.CloseRead() == nil {

@@ -1,6 +1,6 @@
 package qmp
 
-// QueryBlock asks for the block devices that the guest sees.
+// QueryBlock queries the block devices that the guest sees.
 type QueryBlock struct{}
 
 // QMP implements Command.
@@ -18,7 +18,7 @@ type BlockInfo struct {
 	Inserted  *BlockDeviceInfo `json:"inserted"`  // nil without a medium
 }
 
-// QueryNamedBlockNodes asks for the nodes of the block graph that have a name.
+// QueryNamedBlockNodes queries the nodes of the block graph that have a name.
 type QueryNamedBlockNodes struct {
 	Flat bool `json:"flat,omitempty"` // leave backing images out, which is much quicker for long chains
 }
@@ -71,7 +71,7 @@ type ImageInfo struct {
 	BackingImage          *ImageInfo `json:"backing-image"`
 }
 
-// QueryBlockStats asks for the counters of block devices or nodes.
+// QueryBlockStats queries the counters of block devices or nodes.
 type QueryBlockStats struct {
 	QueryNodes bool `json:"query-nodes,omitempty"` // of all named nodes, rather than of devices
 }
@@ -87,8 +87,7 @@ type BlockStats struct {
 	Stats    BlockDeviceStats `json:"stats"`
 }
 
-// BlockDeviceStats are counters since the start of the machine: bytes,
-// operations and nanoseconds.
+// BlockDeviceStats are counters since the start of the machine: bytes, operations and nanoseconds.
 type BlockDeviceStats struct {
 	ReadBytes        int64 `json:"rd_bytes"`
 	WriteBytes       int64 `json:"wr_bytes"`
@@ -113,8 +112,8 @@ type BlockDeviceStats struct {
 	IdleTime         int64 `json:"idle_time_ns"`      // since the last access
 }
 
-// BlockdevAdd adds a node to the block graph. The options depend on the driver
-// and keep their JSON types.
+// BlockdevAdd adds a node to the block graph. The options depend on the driver and keep their JSON
+// types.
 type BlockdevAdd struct {
 	Driver   string
 	NodeName string
@@ -124,8 +123,7 @@ type BlockdevAdd struct {
 // QMP implements Command.
 func (BlockdevAdd) QMP() (string, None) { return "blockdev-add", None{} }
 
-// MarshalJSON puts the options beside the named fields. It fails if they name
-// one of them.
+// MarshalJSON encodes the options beside the named fields. It fails if they contain one of these.
 func (b BlockdevAdd) MarshalJSON() ([]byte, error) {
 	return flat(b.Options, option{"driver", b.Driver}, option{"node-name", b.NodeName})
 }

@@ -1,7 +1,7 @@
 package qmp
 
 // CPUProps are a CPU's location in the machine, as QEMU's property names and values: "socket-id",
-// "die-id", "core-id", "thread-id", "node-id" and any that newer versions add. All of them must be
+// "die-id", "core-id", "thread-id", "node-id" and others in newer versions. All of them must be
 // passed, unchanged, in the DeviceAdd that plugs the CPU.
 type CPUProps map[string]int64
 
@@ -14,7 +14,7 @@ func (p CPUProps) Properties() map[string]any {
 	return out
 }
 
-// QueryCPUsFast asks for the virtual CPUs that are plugged.
+// QueryCPUsFast queries the virtual CPUs that are plugged.
 type QueryCPUsFast struct{}
 
 // QMP implements Command.
@@ -29,7 +29,7 @@ type CPUInfo struct {
 	Target   string   `json:"target"` // architecture
 }
 
-// QueryHotpluggableCPUs asks for the places for CPUs, taken or free.
+// QueryHotpluggableCPUs queries the CPU slots, taken or free.
 type QueryHotpluggableCPUs struct{}
 
 // QMP implements Command.
@@ -37,28 +37,27 @@ func (QueryHotpluggableCPUs) QMP() (string, []HotpluggableCPU) {
 	return "query-hotpluggable-cpus", nil
 }
 
-// HotpluggableCPU is a place for a CPU.
+// HotpluggableCPU is a CPU slot.
 type HotpluggableCPU struct {
 	Type       string   `json:"type"`        // driver for DeviceAdd
 	VCPUsCount int      `json:"vcpus-count"` // virtual CPUs that come with it
 	Props      CPUProps `json:"props"`
-	QOMPath    string   `json:"qom-path"` // empty while the place is free
+	QOMPath    string   `json:"qom-path"` // empty while the slot is free
 }
 
-// QueryJIT asks a QEMU that emulates processors in software (TCG) for what its translated code
-// takes. The answer is a text for people and the command unstable, as its name says; other
-// accelerators refuse it.
+// QueryJIT queries the statistics of software emulation's translated code. The result is text for
+// display and the command unstable, as its name says; other accelerators refuse it.
 type QueryJIT struct{}
 
 // QMP implements Command.
 func (QueryJIT) QMP() (string, HumanReadableText) { return "x-query-jit", HumanReadableText{} }
 
-// HumanReadableText is an answer for people.
+// HumanReadableText is a result for display.
 type HumanReadableText struct {
 	Text string `json:"human-readable-text"`
 }
 
-// QueryCPUDefinitions asks for the CPU models that this QEMU has.
+// QueryCPUDefinitions queries the CPU models that this QEMU has.
 type QueryCPUDefinitions struct{}
 
 // QMP implements Command.
@@ -69,7 +68,7 @@ type CPUDefinition struct {
 	Name                string   `json:"name"`                 // for -cpu
 	MigrationSafe       bool     `json:"migration-safe"`       // means the same on each host
 	Static              bool     `json:"static"`               // does not depend on the machine type
-	UnavailableFeatures []string `json:"unavailable-features"` // what this host cannot give it; empty if it runs
+	UnavailableFeatures []string `json:"unavailable-features"` // what this host lacks for it; empty if it runs
 	Typename            string   `json:"typename"`             // QOM type
 	AliasOf             string   `json:"alias-of"`
 	Deprecated          bool     `json:"deprecated"`

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// DeviceAdd plugs a device. The properties depend on the driver, see
-// DeviceListProperties; they keep their JSON types.
+// DeviceAdd plugs a device. The properties depend on the driver, see DeviceListProperties; they
+// keep their JSON types.
 type DeviceAdd struct {
 	Driver     string
 	ID         string         // needed to unplug it again
@@ -17,15 +17,15 @@ type DeviceAdd struct {
 // QMP implements Command.
 func (DeviceAdd) QMP() (string, None) { return "device_add", None{} }
 
-// MarshalJSON puts the properties beside the named fields. It fails if they
-// name one of them.
+// MarshalJSON encodes the properties beside the named fields. It fails if they contain one of
+// these.
 func (d DeviceAdd) MarshalJSON() ([]byte, error) {
 	return flat(d.Properties, option{"driver", d.Driver}, option{"id", d.ID}, option{"bus", d.Bus})
 }
 
-// DeviceDel asks to unplug a device. Where the guest may refuse, the reply only confirms the
+// DeviceDel requests to unplug a device. Where the guest may refuse, the reply only confirms the
 // request; a DEVICE_DELETED or DEVICE_UNPLUG_GUEST_ERROR event reports the outcome. The error is
-// ErrDeviceNotFound if there is no such device.
+// ErrDeviceNotFound if the device does not exist.
 type DeviceDel struct {
 	ID string `json:"id"` // id or QOM path
 }
@@ -33,7 +33,7 @@ type DeviceDel struct {
 // QMP implements Command.
 func (DeviceDel) QMP() (string, None) { return "device_del", None{} }
 
-// DeviceListProperties asks which properties a device driver has.
+// DeviceListProperties queries the properties of a device driver.
 type DeviceListProperties struct {
 	Typename string `json:"typename"` // driver
 }
@@ -41,8 +41,7 @@ type DeviceListProperties struct {
 // QMP implements Command.
 func (DeviceListProperties) QMP() (string, []ObjectProperty) { return "device-list-properties", nil }
 
-// ObjectAdd creates an object such as a memory backend, a secret or an
-// iothread.
+// ObjectAdd creates an object such as a memory backend, a secret or an iothread.
 type ObjectAdd struct {
 	QOMType    string
 	ID         string
@@ -52,8 +51,8 @@ type ObjectAdd struct {
 // QMP implements Command.
 func (ObjectAdd) QMP() (string, None) { return "object-add", None{} }
 
-// MarshalJSON puts the properties beside the named fields. It fails if they
-// name one of them.
+// MarshalJSON encodes the properties beside the named fields. It fails if they contain one of
+// these.
 func (o ObjectAdd) MarshalJSON() ([]byte, error) {
 	return flat(o.Properties, option{"qom-type", o.QOMType}, option{"id", o.ID})
 }
@@ -76,8 +75,8 @@ type NetdevAdd struct {
 // QMP implements Command.
 func (NetdevAdd) QMP() (string, None) { return "netdev_add", None{} }
 
-// MarshalJSON puts the properties beside the named fields. It fails if they
-// name one of them.
+// MarshalJSON encodes the properties beside the named fields. It fails if they contain one of
+// these.
 func (n NetdevAdd) MarshalJSON() ([]byte, error) {
 	return flat(n.Properties, option{"type", n.Type}, option{"id", n.ID})
 }
@@ -96,7 +95,6 @@ type option struct {
 	value string // left out when empty
 }
 
-// flat encodes the properties and the named options as one object.
 func flat(properties map[string]any, named ...option) ([]byte, error) {
 	all := make(map[string]any, len(properties)+len(named))
 	for name, value := range properties {

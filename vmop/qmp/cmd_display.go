@@ -1,7 +1,7 @@
 package qmp
 
-// SetPassword sets the password of a remote display. Setting a VNC password
-// needs a server with password=on.
+// SetPassword sets the password of a remote display. Setting a VNC password needs a server with
+// password=on.
 type SetPassword struct {
 	Protocol  string `json:"protocol"` // "vnc" or "spice"
 	Password  string `json:"password"`
@@ -12,16 +12,16 @@ type SetPassword struct {
 // QMP implements Command.
 func (SetPassword) QMP() (string, None) { return "set_password", None{} }
 
-// String shows everything but the password, so that it does not get into logs.
+// String leaves out the password, so that it does not get into logs.
 func (s SetPassword) String() string {
 	return "set_password " + s.Protocol + " (password hidden)"
 }
 
-// GoString is as String.
+// GoString returns the same as String.
 func (s SetPassword) GoString() string { return s.String() }
 
-// ExpirePassword sets when the password of a remote display expires. Setting a password does not
-// change that.
+// ExpirePassword sets when the password of a remote display expires. SetPassword does not change
+// that.
 type ExpirePassword struct {
 	Protocol string `json:"protocol"` // "vnc" or "spice"
 	// Time is "now", "never", "+SECONDS" from now, or seconds since the epoch.
@@ -43,7 +43,7 @@ type Screendump struct {
 // QMP implements Command.
 func (Screendump) QMP() (string, None) { return "screendump", None{} }
 
-// QuerySpice asks for the SPICE server and its clients.
+// QuerySpice queries the SPICE server and its clients.
 type QuerySpice struct{}
 
 // QMP implements Command.
@@ -62,8 +62,8 @@ type SpiceInfo struct {
 	Channels        []SpiceChannel `json:"channels"`   // of connected clients
 }
 
-// SpiceChannel is one channel of a connected SPICE client. Channels of the same
-// client share the connection ID.
+// SpiceChannel is one channel of a connected SPICE client. Channels of the same client share the
+// connection ID.
 type SpiceChannel struct {
 	Host         string `json:"host"`
 	Port         string `json:"port"`
@@ -74,7 +74,7 @@ type SpiceChannel struct {
 	TLS          bool   `json:"tls"`
 }
 
-// QueryVNC asks for the first VNC server and its clients.
+// QueryVNC queries the first VNC server and its clients.
 type QueryVNC struct{}
 
 // QMP implements Command.
@@ -100,7 +100,7 @@ type VNCClient struct {
 	SASLUsername string `json:"sasl_username"` // with SASL
 }
 
-// QueryVNCServers asks for all VNC servers and their clients.
+// QueryVNCServers queries all VNC servers and their clients.
 type QueryVNCServers struct{}
 
 // QMP implements Command.

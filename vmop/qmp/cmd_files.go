@@ -1,7 +1,7 @@
 package qmp
 
-// GetFD gives QEMU a file under a name, for options such as fd= of a network
-// backend. The file is passed with WithFile.
+// GetFD passes QEMU a file under a name, for options such as fd= of a network backend. The file is
+// passed with WithFile.
 type GetFD struct {
 	FDName string `json:"fdname"` // must not begin with a digit
 }
@@ -17,9 +17,8 @@ type CloseFD struct {
 // QMP implements Command.
 func (CloseFD) QMP() (string, None) { return "closefd", None{} }
 
-// AddFD gives QEMU a file as a member of an fd set, which it can then open as
-// "/dev/fdset/ID". The file is passed with WithFile. A set may hold several
-// files with different access modes.
+// AddFD passes QEMU a file as a member of an fd set, which it can then open as "/dev/fdset/ID". The
+// file is passed with WithFile. A set may hold several files with different access modes.
 type AddFD struct {
 	FDSetID *int   `json:"fdset-id,omitempty"` // nil for a new set
 	Opaque  string `json:"opaque,omitempty"`   // a note that query-fdsets returns
@@ -34,8 +33,8 @@ type AddedFD struct {
 	FD      int `json:"fd"` // the descriptor's number in QEMU
 }
 
-// RemoveFD removes a file, or all files, from an fd set. QEMU closes them when
-// their last user does.
+// RemoveFD removes a file, or all files, from an fd set. QEMU closes them when their last user
+// does.
 type RemoveFD struct {
 	FDSetID int  `json:"fdset-id"`
 	FD      *int `json:"fd,omitempty"` // nil for all
@@ -44,7 +43,7 @@ type RemoveFD struct {
 // QMP implements Command.
 func (RemoveFD) QMP() (string, None) { return "remove-fd", None{} }
 
-// QueryFDSets lists the fd sets, those of the command line among them.
+// QueryFDSets lists the fd sets, including those of the command line.
 type QueryFDSets struct{}
 
 // QMP implements Command.
@@ -59,5 +58,5 @@ type FDSet struct {
 // FDSetFile is a file of a set.
 type FDSetFile struct {
 	FD     int    `json:"fd"`
-	Opaque string `json:"opaque,omitempty"` // the note that was given with it
+	Opaque string `json:"opaque,omitempty"` // the note passed to AddFD
 }

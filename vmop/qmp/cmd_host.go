@@ -1,6 +1,6 @@
 package qmp
 
-// QueryChardev asks for the character devices.
+// QueryChardev queries the character devices.
 type QueryChardev struct{}
 
 // QMP implements Command.
@@ -13,7 +13,7 @@ type ChardevInfo struct {
 	FrontendOpen bool   `json:"frontend-open"` // for virtio-serial: the guest has opened the port
 }
 
-// QueryIOThreads asks for the iothread objects.
+// QueryIOThreads queries the iothread objects.
 type QueryIOThreads struct{}
 
 // QMP implements Command.
@@ -29,8 +29,7 @@ type IOThreadInfo struct {
 	AIOMaxBatch int64  `json:"aio-max-batch"` // 0 for QEMU's choice
 }
 
-// QueryPCI asks for the devices on the PCI buses, as the guest has configured
-// them.
+// QueryPCI queries the devices on the PCI buses, as the guest has configured them.
 type QueryPCI struct{}
 
 // QMP implements Command.
@@ -58,7 +57,7 @@ type PCIDevice struct {
 
 // PCIClass is the class code of a PCI device.
 type PCIClass struct {
-	Desc  string `json:"desc"` // empty if QEMU has no word for it
+	Desc  string `json:"desc"` // empty if QEMU has no description of it
 	Class int    `json:"class"`
 }
 
@@ -70,14 +69,13 @@ type PCIID struct {
 	SubsystemVendor int `json:"subsystem-vendor"`
 }
 
-// PCIBridge is what a bridge has beyond a device.
+// PCIBridge are the additional properties of a bridge.
 type PCIBridge struct {
 	Bus     PCIBridgeBus `json:"bus"`
 	Devices []PCIDevice  `json:"devices"` // behind the bridge
 }
 
-// PCIBridgeBus are the bus numbers of a bridge; 0 until the guest's firmware
-// has assigned them.
+// PCIBridgeBus are the bus numbers of a bridge; 0 until the guest's firmware has assigned them.
 type PCIBridgeBus struct {
 	Number      int `json:"number"` // of the bus that the bridge is on
 	Secondary   int `json:"secondary"`
@@ -92,7 +90,7 @@ type PCIRegion struct {
 	Size    int64  `json:"size"`    // bytes
 }
 
-// QueryTPM asks for the TPM devices.
+// QueryTPM queries the TPM devices.
 type QueryTPM struct{}
 
 // QMP implements Command.
@@ -111,7 +109,7 @@ type TPMOptions struct {
 	Data TPMBackendData `json:"data"`
 }
 
-// TPMBackendData is the union of what the types of backends have.
+// TPMBackendData is the union of the data of all types of backends.
 type TPMBackendData struct {
 	Chardev    string `json:"chardev"`     // emulator
 	Path       string `json:"path"`        // passthrough

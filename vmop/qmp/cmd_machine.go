@@ -1,7 +1,6 @@
 package qmp
 
-// RunState is QEMU's run state (RunState in qapi/run-state.json). New versions
-// may add some.
+// RunState is QEMU's run state (RunState in qapi/run-state.json). Newer versions may have others.
 type RunState string
 
 // The run states that a machine without migration goes through.
@@ -17,7 +16,7 @@ const (
 	RunStateWatchdog      RunState = "watchdog"
 )
 
-// QueryStatus asks whether the machine runs.
+// QueryStatus queries whether the machine runs.
 type QueryStatus struct{}
 
 // QMP implements Command.
@@ -29,13 +28,13 @@ type Status struct {
 	Status  RunState `json:"status"`
 }
 
-// QueryVersion asks for QEMU's version, which the greeting has as well.
+// QueryVersion queries QEMU's version, which the greeting contains too.
 type QueryVersion struct{}
 
 // QMP implements Command.
 func (QueryVersion) QMP() (string, Version) { return "query-version", Version{} }
 
-// QueryName asks for the name given with -name.
+// QueryName queries the name given with -name.
 type QueryName struct{}
 
 // QMP implements Command.
@@ -46,7 +45,7 @@ type NameInfo struct {
 	Name string `json:"name"` // empty if none was given
 }
 
-// QueryUUID asks for the machine's UUID.
+// QueryUUID queries the machine's UUID.
 type QueryUUID struct{}
 
 // QMP implements Command.
@@ -57,7 +56,7 @@ type UUIDInfo struct {
 	UUID string `json:"UUID"` // all zero if none was given
 }
 
-// QueryKVM asks whether hardware virtualization is used.
+// QueryKVM queries whether hardware virtualization is used.
 type QueryKVM struct{}
 
 // QMP implements Command.
@@ -69,7 +68,7 @@ type KVMInfo struct {
 	Present bool `json:"present"` // this QEMU was built with KVM
 }
 
-// QueryTarget asks for the architecture that is emulated.
+// QueryTarget queries the architecture that is emulated.
 type QueryTarget struct{}
 
 // QMP implements Command.
@@ -80,7 +79,7 @@ type TargetInfo struct {
 	Arch string `json:"arch"` // such as "x86_64" and "aarch64"
 }
 
-// QueryMachines asks for the machine types that this QEMU has.
+// QueryMachines queries the machine types that this QEMU has.
 type QueryMachines struct{}
 
 // QMP implements Command.
@@ -99,7 +98,7 @@ type MachineInfo struct {
 	DefaultRAMID     string `json:"default-ram-id"`   // memory backend id, for machines that can take one
 }
 
-// QueryCurrentMachine asks for properties of the machine that runs.
+// QueryCurrentMachine queries properties of the running machine.
 type QueryCurrentMachine struct{}
 
 // QMP implements Command.
@@ -112,7 +111,7 @@ type CurrentMachine struct {
 	WakeupSuspendSupport bool `json:"wakeup-suspend-support"` // system_wakeup can end a suspension
 }
 
-// QueryCommands asks for the names of all commands. Client.Schema returns more, and costs more.
+// QueryCommands queries the names of all commands. Client.Schema returns more, and costs more.
 type QueryCommands struct{}
 
 // QMP implements Command.

@@ -1,8 +1,8 @@
 package qmp
 
 // BlockdevOpenTray opens the tray of a removable drive. If the guest has locked the tray, the
-// command succeeds without opening it: the guest is merely asked. A DEVICE_TRAY_MOVED event reports
-// that it opened.
+// command succeeds but only sends the guest a request; a DEVICE_TRAY_MOVED event reports that the
+// tray opened.
 type BlockdevOpenTray struct {
 	ID    string `json:"id"`              // of the guest's device
 	Force bool   `json:"force,omitempty"` // open it although it is locked
@@ -30,14 +30,14 @@ func (BlockdevRemoveMedium) QMP() (string, None) { return "blockdev-remove-mediu
 // BlockdevInsertMedium puts a medium into an open, empty tray.
 type BlockdevInsertMedium struct {
 	ID       string `json:"id"`        // of the guest's device
-	NodeName string `json:"node-name"` // what becomes the medium
+	NodeName string `json:"node-name"` // the node that becomes the medium
 }
 
 // QMP implements Command.
 func (BlockdevInsertMedium) QMP() (string, None) { return "blockdev-insert-medium", None{} }
 
-// BlockdevChangeMedium opens the tray, replaces the medium by a file and closes
-// the tray. It is refused while the guest has locked the tray, unless forced.
+// BlockdevChangeMedium opens the tray, replaces the medium by a file and closes the tray. It is
+// refused while the guest has locked the tray, unless forced.
 type BlockdevChangeMedium struct {
 	ID           string `json:"id"` // of the guest's device
 	Filename     string `json:"filename"`

@@ -10,7 +10,7 @@ type Balloon struct {
 // QMP implements Command.
 func (Balloon) QMP() (string, None) { return "balloon", None{} }
 
-// QueryBalloon asks for the memory that the balloon leaves to the guest. It is
+// QueryBalloon queries the memory that the balloon leaves to the guest. The error is
 // ErrDeviceNotActive on a machine without a balloon device.
 type QueryBalloon struct{}
 
@@ -22,7 +22,7 @@ type BalloonInfo struct {
 	Actual int64 `json:"actual"` // bytes
 }
 
-// QueryMemorySizeSummary asks for the size of the machine's memory.
+// QueryMemorySizeSummary queries the size of the machine's memory.
 type QueryMemorySizeSummary struct{}
 
 // QMP implements Command.
@@ -36,20 +36,20 @@ type MemorySizeSummary struct {
 	PluggedMemory int64 `json:"plugged-memory"` // in memory devices
 }
 
-// QueryMemoryDevices asks for the memory devices: DIMMs, virtio-mem and others.
+// QueryMemoryDevices queries the memory devices: DIMMs, virtio-mem and others.
 type QueryMemoryDevices struct{}
 
 // QMP implements Command.
 func (QueryMemoryDevices) QMP() (string, []MemoryDevice) { return "query-memory-devices", nil }
 
-// MemoryDevice is one memory device. Which data it has depends on the type.
+// MemoryDevice is one memory device. Which fields of Data are set depends on Type.
 type MemoryDevice struct {
 	Type string           `json:"type"` // "dimm", "nvdimm", "virtio-pmem", "virtio-mem", "sgx-epc", ...
 	Data MemoryDeviceData `json:"data"`
 }
 
-// MemoryDeviceData is the union of what the types of memory devices report.
-// Sizes and addresses are in bytes.
+// MemoryDeviceData is the union of the data of all types of memory devices. Sizes and addresses are
+// in bytes.
 type MemoryDeviceData struct {
 	ID     string `json:"id"`
 	MemDev string `json:"memdev"` // QOM path of the backend

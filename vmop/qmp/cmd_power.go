@@ -1,28 +1,25 @@
 package qmp
 
-// SystemReset resets the machine at once, as its reset button would. A RESET
-// event follows.
+// SystemReset resets the machine at once, like its reset button. A RESET event follows.
 type SystemReset struct{}
 
 // QMP implements Command.
 func (SystemReset) QMP() (string, None) { return "system_reset", None{} }
 
-// RebootAction is what a reset of the machine leads to (RebootAction in
-// qapi/run-state.json).
+// RebootAction is QEMU's action when the machine is reset (RebootAction in qapi/run-state.json).
 type RebootAction string
 
 // The actions.
 const (
-	// RebootReset resets the machine, which is what QEMU does at first.
+	// RebootReset resets the machine. It is QEMU's default.
 	RebootReset RebootAction = "reset"
-	// RebootShutdown ends it. A SHUTDOWN event has the cause of the reset as its
-	// reason.
+	// RebootShutdown ends QEMU. The SHUTDOWN event has the cause of the reset as its reason.
 	RebootShutdown RebootAction = "shutdown"
 )
 
-// SetAction sets what QEMU does from now on when the machine is reset, by the guest or by
-// SystemReset; a reset requested earlier keeps the action of that time. The current action cannot
-// be queried. QEMU has the command since 6.0.
+// SetAction sets QEMU's action when the machine is reset, by the guest or by SystemReset; a reset
+// requested earlier keeps the action of that time. The current action cannot be queried. It exists
+// since QEMU 6.0.
 type SetAction struct {
 	Reboot RebootAction `json:"reboot,omitempty"`
 }
@@ -30,8 +27,8 @@ type SetAction struct {
 // QMP implements Command.
 func (SetAction) QMP() (string, None) { return "set-action", None{} }
 
-// SystemPowerdown asks the guest to power off, as its power button would. The guest may ignore it:
-// only a SHUTDOWN event confirms it, so bound the wait for that event.
+// SystemPowerdown asks the guest to power off, like its power button. The guest may ignore it: only
+// a SHUTDOWN event confirms it, so bound the wait for that event.
 type SystemPowerdown struct{}
 
 // QMP implements Command.
@@ -43,8 +40,8 @@ type SystemWakeup struct{}
 // QMP implements Command.
 func (SystemWakeup) QMP() (string, None) { return "system_wakeup", None{} }
 
-// SendKey presses keys of the guest's keyboard together and releases them after
-// 100 ms (qapi/ui.json).
+// SendKey presses keys of the guest's keyboard together and releases them after 100 ms
+// (qapi/ui.json).
 type SendKey struct {
 	Keys []KeyValue `json:"keys"`
 }
@@ -73,15 +70,13 @@ type Cont struct{}
 // QMP implements Command.
 func (Cont) QMP() (string, None) { return "cont", None{} }
 
-// Quit ends QEMU at once. The connection is lost soon after, possibly before
-// the reply is read.
+// Quit ends QEMU at once. The connection may be lost before the reply is read.
 type Quit struct{}
 
 // QMP implements Command.
 func (Quit) QMP() (string, None) { return "quit", None{} }
 
-// InjectNMI sends a non-maskable interrupt to the guest, which makes many
-// guests write a crash dump.
+// InjectNMI sends a non-maskable interrupt to the guest, on which many guests write a crash dump.
 type InjectNMI struct{}
 
 // QMP implements Command.

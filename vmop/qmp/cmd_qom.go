@@ -21,7 +21,7 @@ type QOMSet struct {
 // QMP implements Command.
 func (QOMSet) QMP() (string, None) { return "qom-set", None{} }
 
-// QOMList asks for the properties of an object, its children among them.
+// QOMList queries the properties of an object, including its children.
 type QOMList struct {
 	Path string `json:"path"`
 }
@@ -37,7 +37,7 @@ type ObjectProperty struct {
 	DefaultValue json.RawMessage `json:"default-value"` // nil if it has none
 }
 
-// QOMListTypes asks for the types of objects that this QEMU has.
+// QOMListTypes queries the types of objects that this QEMU has.
 type QOMListTypes struct {
 	Implements string `json:"implements,omitempty"` // only those that derive from this type
 	Abstract   bool   `json:"abstract,omitempty"`   // also those that cannot be instantiated

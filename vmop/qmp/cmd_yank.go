@@ -1,15 +1,13 @@
 package qmp
 
-// QueryYank asks which connections of QEMU could be cut with Yank. It may be
-// executed out of band.
+// QueryYank queries which connections of QEMU can be cut with Yank. It may be executed out of band.
 type QueryYank struct{}
 
 // QMP implements Command.
 func (QueryYank) QMP() (string, []YankInstance) { return "query-yank", nil }
 
-// Yank cuts connections on which QEMU may hang, such as those of a storage
-// server that does not answer. It may be executed out of band, which is the
-// only way past a QEMU that hangs.
+// Yank cuts connections on which QEMU may hang, such as that of a storage server that does not
+// respond. A QEMU that hangs executes it only out of band.
 type Yank struct {
 	Instances []YankInstance `json:"instances"`
 }

@@ -7,9 +7,8 @@ import (
 	"net"
 )
 
-// Dial connects to the monitor that listens on the Unix socket at path, and
-// negotiates capabilities. It does not retry: when and whether to connect again
-// is the caller's decision.
+// Dial connects to the monitor that listens on the Unix socket at path, and negotiates
+// capabilities. It does not retry.
 func Dial(ctx context.Context, path string, o Options) (*Client, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", path)
@@ -19,11 +18,11 @@ func Dial(ctx context.Context, path string, o Options) (*Client, error) {
 	return NewClient(ctx, conn, o)
 }
 
-// NewClient takes over conn, on which nothing has been read yet, and negotiates
+// NewClient takes over conn, from which nothing may have been read yet, and negotiates
 // capabilities. On an error conn is closed.
 //
-// ctx bounds the handshake only. It fails with ErrNoGreeting and the context's
-// error if the monitor stays silent.
+// ctx bounds the handshake only. The error is ErrNoGreeting, with the context's, if the monitor
+// stays silent.
 func NewClient(ctx context.Context, conn net.Conn, o Options) (*Client, error) {
 	limit := o.MaxMessage
 	if limit <= 0 {
@@ -77,8 +76,8 @@ func (c *Client) handshake(ctx context.Context, oob bool) error {
 	return nil
 }
 
-// read is the reader goroutine. It never waits for a consumer: replies go to
-// channels with one free place, events to rings that forget.
+// read is the reader goroutine. It never waits for a consumer: replies go to channels with one free
+// place, events to ring buffers.
 func (c *Client) read(lines *lineReader) {
 	defer close(c.reader)
 	err := c.readMessages(lines)
@@ -120,7 +119,6 @@ func (c *Client) readMessages(lines *lineReader) error {
 	}
 }
 
-// end fails all waiting calls and ends all subscriptions with err.
 func (c *Client) end(err error) {
 	c.mu.Lock()
 	if c.cause == nil {

@@ -10,9 +10,8 @@ import (
 )
 
 // request is a command that is being encoded. Requests are reused because memory is most of the
-// cost of encoding a small one, and kept as short as the protocol allows because QEMU (measured
-// with 7.2) reads its monitor byte by byte, and each byte costs a turn of its main loop, about 4
-// µs.
+// cost of encoding a small one, and kept short because QEMU (measured with 7.2) reads its monitor
+// byte by byte, at about 4 µs each.
 type request struct {
 	line    bytes.Buffer
 	encoder *json.Encoder // writes to line
@@ -25,14 +24,14 @@ var requests = sync.Pool{New: func() any {
 	return r
 }}
 
-// recycle lets r be used for another command, unless it has become large.
+// recycle allows r to be reused, unless it has become large.
 func (r *request) recycle() {
 	if r.line.Cap() <= keepBuffer {
 		requests.Put(r)
 	}
 }
 
-// begin encodes everything but the end, which depends on the id.
+// begin encodes everything before the id.
 func (r *request) begin(name string, args any, oob bool) error {
 	r.line.Reset()
 	if name == "" {
@@ -64,7 +63,6 @@ func (r *request) begin(name string, args any, oob bool) error {
 	return nil
 }
 
-// value appends v without the newline that the encoder adds.
 func (r *request) value(v any) error {
 	if err := r.encoder.Encode(v); err != nil {
 		return err
@@ -73,7 +71,7 @@ func (r *request) value(v any) error {
 	return nil
 }
 
-// finish appends the end and returns the whole line; id 0 stands for none.
+// finish appends the id, unless 0, and the end, and returns the whole line.
 func (r *request) finish(id uint64) []byte {
 	if id != 0 {
 		r.line.WriteString(`,"id":`)

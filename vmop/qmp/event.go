@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// Event is something that QEMU reports without being asked.
+// Event is an event that QEMU emitted.
 type Event struct {
 	// Name is the event's name in the QAPI schema, such as "SHUTDOWN".
 	Name string
-	// Data are the event's parameters, nil if it has none. DecodeEvent turns
-	// them into a typed payload.
+	// Data are the event's parameters, nil if it has none. DecodeEvent decodes them into a typed
+	// payload.
 	Data json.RawMessage
-	// Timestamp is when QEMU emitted the event, by the host's clock; zero if the host's clock could
-	// not be read.
+	// Timestamp is when QEMU emitted the event, by the host's clock; zero if QEMU could not read
+	// it.
 	Timestamp time.Time
-	// Missed is the number of events that this subscription lost directly before
-	// this one, because they were not fetched in time.
+	// Missed is the number of events that this subscription dropped directly before this one,
+	// because they were not fetched in time.
 	Missed uint64
 }
 
@@ -27,8 +27,7 @@ type EventData interface {
 	QMPEvent() string
 }
 
-// DecodeEvent returns the payload of e as the type that belongs to its name. It
-// is an error if e is another event.
+// DecodeEvent returns the payload of e as the type E. It is an error if e is another event.
 func DecodeEvent[E EventData](e Event) (E, error) {
 	var data E
 	if want := data.QMPEvent(); e.Name != want {

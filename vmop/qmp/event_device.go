@@ -1,7 +1,7 @@
 package qmp
 
-// DeviceTrayMovedEvent is emitted when the tray of a removable drive was opened or
-// closed, by the guest or by a command.
+// DeviceTrayMovedEvent is emitted when the tray of a removable drive was opened or closed, by the
+// guest or by a command.
 type DeviceTrayMovedEvent struct {
 	Device   string `json:"device"` // name of a -drive; empty with -blockdev
 	ID       string `json:"id"`     // id or QOM path of the guest's device
@@ -11,8 +11,8 @@ type DeviceTrayMovedEvent struct {
 // QMPEvent implements EventData.
 func (DeviceTrayMovedEvent) QMPEvent() string { return "DEVICE_TRAY_MOVED" }
 
-// BalloonChangeEvent is emitted when the balloon has changed. QEMU sends at most one
-// per second, the last state among them.
+// BalloonChangeEvent is emitted when the balloon has changed. QEMU sends at most one per second,
+// including the last state.
 type BalloonChangeEvent struct {
 	Actual int64 `json:"actual"` // bytes left to the guest
 }
@@ -20,8 +20,8 @@ type BalloonChangeEvent struct {
 // QMPEvent implements EventData.
 func (BalloonChangeEvent) QMPEvent() string { return "BALLOON_CHANGE" }
 
-// VSerPortChangeEvent is emitted when the guest has opened or closed a virtio-serial
-// port, such as an agent that starts or ends.
+// VSerPortChangeEvent is emitted when the guest has opened or closed a virtio-serial port, for
+// example when an agent starts or ends.
 type VSerPortChangeEvent struct {
 	ID   string `json:"id"` // of the port's device
 	Open bool   `json:"open"`
@@ -30,9 +30,9 @@ type VSerPortChangeEvent struct {
 // QMPEvent implements EventData.
 func (VSerPortChangeEvent) QMPEvent() string { return "VSERPORT_CHANGE" }
 
-// NICRxFilterChangedEvent is emitted when the guest has changed which frames a network
-// card receives, as it does for a new address of IPv6. QEMU sends no other one for the card
-// before somebody asks it for the filter (query-rx-filter).
+// NICRxFilterChangedEvent is emitted when the guest has changed which frames a network card
+// receives, as it does for a new IPv6 address. QEMU sends no other one for the card until a client
+// queries the filter (query-rx-filter).
 type NICRxFilterChangedEvent struct {
 	Name string `json:"name"` // the card's id, empty if it has none
 	Path string `json:"path"` // QOM path
@@ -49,8 +49,7 @@ type RTCChangeEvent struct {
 // QMPEvent implements EventData.
 func (RTCChangeEvent) QMPEvent() string { return "RTC_CHANGE" }
 
-// DeviceDeletedEvent is emitted when a device is unplugged and gone. It comes for
-// each device in a tree that goes away.
+// DeviceDeletedEvent is emitted when a device was unplugged and deleted, for each device of a tree.
 type DeviceDeletedEvent struct {
 	Device string `json:"device"` // id, empty if it had none
 	Path   string `json:"path"`   // QOM path
@@ -59,7 +58,7 @@ type DeviceDeletedEvent struct {
 // QMPEvent implements EventData.
 func (DeviceDeletedEvent) QMPEvent() string { return "DEVICE_DELETED" }
 
-// DeviceUnplugGuestErrorEvent is emitted when the guest refused to let a device go.
+// DeviceUnplugGuestErrorEvent is emitted when the guest refused to unplug a device.
 type DeviceUnplugGuestErrorEvent struct {
 	Device string `json:"device"` // id, empty if it has none
 	Path   string `json:"path"`   // QOM path
@@ -68,8 +67,8 @@ type DeviceUnplugGuestErrorEvent struct {
 // QMPEvent implements EventData.
 func (DeviceUnplugGuestErrorEvent) QMPEvent() string { return "DEVICE_UNPLUG_GUEST_ERROR" }
 
-// MemUnplugErrorEvent is emitted when a DIMM could not be unplugged. From version 6.2 on
-// QEMU sends DEVICE_UNPLUG_GUEST_ERROR too, and from 9.1 on that alone.
+// MemUnplugErrorEvent is emitted when a DIMM could not be unplugged. From version 6.2 on QEMU sends
+// DEVICE_UNPLUG_GUEST_ERROR too, and from 9.1 on that alone.
 type MemUnplugErrorEvent struct {
 	Device string `json:"device"`
 	Msg    string `json:"msg"`
@@ -78,8 +77,8 @@ type MemUnplugErrorEvent struct {
 // QMPEvent implements EventData.
 func (MemUnplugErrorEvent) QMPEvent() string { return "MEM_UNPLUG_ERROR" }
 
-// MemoryDeviceSizeChangeEvent is emitted when the guest has grown or shrunk a
-// virtio-mem device. QEMU sends at most one per second and device.
+// MemoryDeviceSizeChangeEvent is emitted when the guest has grown or shrunk a virtio-mem device.
+// QEMU sends at most one per second and device.
 type MemoryDeviceSizeChangeEvent struct {
 	ID      string `json:"id"`   // empty if it has none
 	Size    int64  `json:"size"` // bytes
@@ -89,8 +88,7 @@ type MemoryDeviceSizeChangeEvent struct {
 // QMPEvent implements EventData.
 func (MemoryDeviceSizeChangeEvent) QMPEvent() string { return "MEMORY_DEVICE_SIZE_CHANGE" }
 
-// ACPIDeviceOSTEvent carries what the guest reports by ACPI about a device that
-// is plugged or unplugged.
+// ACPIDeviceOSTEvent carries the guest's ACPI report about a device that is plugged or unplugged.
 type ACPIDeviceOSTEvent struct {
 	Info ACPIOSTInfo `json:"info"`
 }
@@ -98,8 +96,8 @@ type ACPIDeviceOSTEvent struct {
 // QMPEvent implements EventData.
 func (ACPIDeviceOSTEvent) QMPEvent() string { return "ACPI_DEVICE_OST" }
 
-// ACPIOSTInfo is an OSPM status report. The meaning of source and status is
-// given by the ACPI specification, "_OST (OSPM Status Indication)".
+// ACPIOSTInfo is an OSPM status report. Source and status are specified by ACPI, "_OST (OSPM Status
+// Indication)".
 type ACPIOSTInfo struct {
 	Device   string `json:"device"` // id, empty if it has none
 	Slot     string `json:"slot"`

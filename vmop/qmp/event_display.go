@@ -9,8 +9,7 @@ type SpiceConnectedEvent struct {
 // QMPEvent implements EventData.
 func (SpiceConnectedEvent) QMPEvent() string { return "SPICE_CONNECTED" }
 
-// SpiceInitializedEvent is emitted when a channel of a SPICE client has
-// authenticated.
+// SpiceInitializedEvent is emitted when a channel of a SPICE client has authenticated.
 type SpiceInitializedEvent struct {
 	Server SpiceServerAddress `json:"server"`
 	Client SpiceChannel       `json:"client"`

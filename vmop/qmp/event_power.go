@@ -1,7 +1,7 @@
 package qmp
 
-// ShutdownCause is why a machine shuts down or resets (ShutdownCause in qapi/run-state.json). New
-// versions may add some.
+// ShutdownCause is why a machine shuts down or resets (ShutdownCause in qapi/run-state.json). Newer
+// versions may have others.
 type ShutdownCause string
 
 // The causes of QEMU 7.2.
@@ -19,8 +19,8 @@ const (
 	CauseSnapshotLoading ShutdownCause = "snapshot-load"
 )
 
-// ShutdownEvent is emitted when the machine is being shut down. QEMU exits then,
-// unless it runs with -no-shutdown.
+// ShutdownEvent is emitted when the machine shuts down. QEMU then exits, unless it runs with
+// -no-shutdown.
 type ShutdownEvent struct {
 	Guest  bool          `json:"guest"` // caused by the guest
 	Reason ShutdownCause `json:"reason"`
@@ -77,8 +77,8 @@ type GuestPanickedEvent struct {
 // QMPEvent implements EventData.
 func (GuestPanickedEvent) QMPEvent() string { return "GUEST_PANICKED" }
 
-// GuestCrashLoadedEvent is emitted when the guest's kernel has reported a panic after which it
-// starts another kernel, which writes a dump (kdump).
+// GuestCrashLoadedEvent is emitted when the guest's kernel has reported a panic and starts another
+// kernel to write a dump (kdump).
 type GuestCrashLoadedEvent struct {
 	Action string      `json:"action"` // "run"
 	Info   *GuestPanic `json:"info"`   // nil if the guest gave none
@@ -87,7 +87,7 @@ type GuestCrashLoadedEvent struct {
 // QMPEvent implements EventData.
 func (GuestCrashLoadedEvent) QMPEvent() string { return "GUEST_CRASHLOADED" }
 
-// GuestPanic is what a guest reports about its panic. The arguments are those of a Hyper-V crash (a
+// GuestPanic is a guest's report about its panic. The arguments are those of a Hyper-V crash (a
 // Windows stop code and its parameters).
 type GuestPanic struct {
 	Type string `json:"type"` // "hyper-v" or "s390"

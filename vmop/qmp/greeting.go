@@ -21,8 +21,7 @@ func (g Greeting) clone() Greeting {
 	return g
 }
 
-// Version is QEMU's version, for display and reports. Use Client.Schema to find out what QEMU can
-// do.
+// Version is QEMU's version, for display. Use Client.Schema to find out what QEMU supports.
 type Version struct {
 	QEMU struct {
 		Major int `json:"major"`

@@ -8,18 +8,18 @@ import (
 )
 
 const (
-	// firstBuffer is what an idle connection keeps. Replies and events in
-	// normal operation are a few hundred bytes.
+	// firstBuffer is what an idle connection keeps. Ordinary replies and events have a few hundred
+	// bytes.
 	firstBuffer = 4 << 10
-	// keepBuffer is the size up to which a grown buffer is kept for the next
-	// message. The schema needs over 200 KiB, once per connection.
+	// keepBuffer is the size up to which a grown buffer is kept for the next message. The schema
+	// needs over 200 KiB, once per connection.
 	keepBuffer = 64 << 10
-	// lineEnd are the bytes after a message, which do not count: "\r\n".
+	// lineEnd is the length of "\r\n", which the limit does not include.
 	lineEnd = 2
 )
 
-// lineReader cuts a byte stream into QMP messages, one per line. It never holds
-// more than limit bytes plus what one read of the source returned.
+// lineReader splits a byte stream into QMP messages, one per line. It never holds more than limit
+// bytes plus what one read of the source returned.
 type lineReader struct {
 	src   io.Reader
 	limit int
@@ -33,9 +33,9 @@ func newLineReader(src io.Reader, limit int) *lineReader {
 	return &lineReader{src: src, limit: limit, buf: make([]byte, min(firstBuffer, limit+lineEnd+1))}
 }
 
-// next returns the next line without its line end. The slice is valid until the
-// following call. An unterminated rest at the end of the stream is dropped, as
-// it cannot be a whole message, and reported as io.ErrUnexpectedEOF.
+// next returns the next line without its line end. The slice is valid until the following call. An
+// unterminated rest at the end of the stream is not a whole message: it is dropped and reported as
+// io.ErrUnexpectedEOF.
 func (r *lineReader) next() ([]byte, error) {
 	for {
 		if i := bytes.IndexByte(r.buf[r.start+r.seen:r.end], '\n'); i >= 0 {
@@ -66,8 +66,8 @@ func (r *lineReader) next() ([]byte, error) {
 	}
 }
 
-// makeRoom guarantees space for at least one byte after the unread ones, and
-// gives a buffer back that was grown for one large message.
+// makeRoom guarantees space for at least one byte after the unread ones, and releases a buffer that
+// was grown for one large message.
 func (r *lineReader) makeRoom() {
 	switch {
 	case r.seen == 0 && len(r.buf) > keepBuffer:

@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// message is any line that QEMU may send: greeting, reply, refusal or event.
-// Its fields are the JSON texts of the members, nil if absent; they lie in the
-// line that was parsed.
+// message is any line that QEMU may send: greeting, reply, refusal or event. Its fields are the
+// JSON texts of the members, nil if absent; they alias the parsed line.
 type message struct {
 	qmp       []byte
 	id        []byte
@@ -22,7 +21,7 @@ type message struct {
 }
 
 // parseMessage splits a line into its members. It is called for every message, so it neither
-// allocates nor decodes what may not be needed.
+// allocates nor decodes.
 func parseMessage(line []byte) (message, error) {
 	var m message
 	if !json.Valid(line) || line[0] != '{' {
@@ -58,8 +57,8 @@ func parseMessage(line []byte) (message, error) {
 	return m, nil
 }
 
-// eachMember calls f with the name, in quotes, and the value of each member of
-// a valid JSON object. It must not be used on anything else.
+// eachMember calls f with the name, in quotes, and the value of each member of a JSON object, which
+// must be valid.
 func eachMember(object []byte, f func(name, value []byte)) {
 	rest := bytes.TrimLeft(object[1:], jsonSpace)
 	for rest[0] == '"' {
@@ -79,8 +78,8 @@ func eachMember(object []byte, f func(name, value []byte)) {
 
 const jsonSpace = " \t\r\n"
 
-// valueEnd returns the length of the JSON value at the beginning of b. The
-// value is known to be valid and to be followed by something.
+// valueEnd returns the length of the JSON value at the beginning of b. The value must be valid and
+// followed by something.
 func valueEnd(b []byte) int {
 	depth := 0
 	for i := 0; ; i++ {
@@ -119,8 +118,7 @@ func (m *message) greeting() (Greeting, error) {
 	return g, nil
 }
 
-// callID returns the number under which the command was sent; ok is false if
-// the reply has none.
+// callID returns the number under which the command was sent; ok is false if the reply has none.
 func (m *message) callID() (id uint64, ok bool, err error) {
 	if m.id == nil {
 		return 0, false, nil
@@ -132,7 +130,7 @@ func (m *message) callID() (id uint64, ok bool, err error) {
 	return id, true, nil
 }
 
-// eventHead returns an event without its data, independent of the line.
+// eventHead returns an event without its data. It does not alias the line.
 func (m *message) eventHead() (Event, error) {
 	var e Event
 	if err := json.Unmarshal(m.event, &e.Name); err != nil {
@@ -154,7 +152,6 @@ func (m *message) eventHead() (Event, error) {
 	return e, nil
 }
 
-// excerpt quotes the beginning of a message for an error text.
 func excerpt(b []byte) string {
 	const most = 80
 	if len(b) > most {

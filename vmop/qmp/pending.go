@@ -6,35 +6,32 @@ import (
 	"fmt"
 )
 
-// pendingCalls are the commands whose replies have not arrived. The commands are numbered in the
-// order in which they are written.
+// pendingCalls are the commands whose replies have not arrived, numbered in the order in which they
+// are written.
 //
-// A command written while no other waits for its reply carries no id: its reply is then the only
-// one without, so it cannot be confused, and the shorter command is executed sooner, see request.
-// All others carry their number.
+// A command written while no other is pending carries no id: its reply is then the only one
+// without, and the shorter command is executed sooner (see request). All others carry their number.
 type pendingCalls struct {
 	calls  map[uint64]pendingCall
 	last   uint64 // number of the last command
 	silent uint64 // number of the pending command that carries no id, or 0
 }
 
-// pendingCall is a command whose reply has not arrived.
 type pendingCall struct {
 	name  string
-	reply chan reply // has one free place; nil once the caller has stopped waiting
+	reply chan reply // has one free place; nil after the caller has stopped waiting
 	oob   bool
 	slot  bool // holds a token of Client.slots
 	file  bool // holds the token of Client.file
 }
 
-// reply is the outcome of a call.
 type reply struct {
 	value json.RawMessage
 	err   error
 }
 
-// add registers a call and returns its number, and the id to write, 0 for none.
-// Where commands may overtake each other, each gets an id.
+// add registers a call and returns its number, and the id to write, 0 for none. Where commands may
+// overtake each other, each gets an id.
 func (p *pendingCalls) add(call pendingCall, mayOvertake bool) (number, id uint64) {
 	p.last++
 	if len(p.calls) == 0 && !mayOvertake {
@@ -55,8 +52,8 @@ func (p *pendingCalls) remove(number uint64) (call pendingCall, ok bool) {
 	return call, ok
 }
 
-// abandon keeps a call in the list after its caller has stopped waiting: it holds its tokens until
-// QEMU has answered, and lets the late reply be told from one that matches no command.
+// abandon keeps a call after its caller has stopped waiting: it holds its tokens until QEMU has
+// replied, and the late reply is not mistaken for one to no command.
 func (p *pendingCalls) abandon(number uint64) (ok bool) {
 	call, ok := p.calls[number]
 	if ok {
@@ -66,7 +63,6 @@ func (p *pendingCalls) abandon(number uint64) (ok bool) {
 	return ok
 }
 
-// answered removes and returns the call that m is the reply to.
 func (p *pendingCalls) answered(m *message) (pendingCall, error) {
 	number, hasID, err := m.callID()
 	if err != nil {
@@ -74,12 +70,12 @@ func (p *pendingCalls) answered(m *message) (pendingCall, error) {
 	}
 	switch {
 	case hasID && number == p.silent:
-		number = 0 // it has not been given that id
+		number = 0 // it was sent without an id
 	case !hasID && p.silent != 0:
 		number = p.silent
 	case !hasID && m.refusal != nil:
 		// QEMU cannot name the id of a command that its parser refuses, for example because an
-		// argument is given twice. It reports that when the command's turn has come.
+		// argument is given twice. It reports that when it is the command's turn.
 		number = p.oldest()
 	}
 	call, ok := p.remove(number)
@@ -100,7 +96,6 @@ func (p *pendingCalls) oldest() uint64 {
 	return oldest
 }
 
-// end removes all calls and fails each with err.
 func (p *pendingCalls) end(err error) {
 	for _, call := range p.calls {
 		if call.reply != nil {
@@ -111,8 +106,7 @@ func (p *pendingCalls) end(err error) {
 	p.silent = 0
 }
 
-// reply returns the outcome of the command of that name, independent of the
-// line.
+// reply returns the outcome of the command of that name. It does not alias the line.
 func (m *message) reply(command string) (reply, error) {
 	if m.refusal == nil {
 		return reply{value: bytes.Clone(m.result)}, nil

@@ -5,15 +5,14 @@ import (
 	"fmt"
 )
 
-// QueryQMPSchema asks for the schema as it is. Client.Schema is more convenient.
+// QueryQMPSchema queries the schema in raw form. Client.Schema is more convenient.
 type QueryQMPSchema struct{}
 
 // QMP implements Command.
 func (QueryQMPSchema) QMP() (string, []SchemaEntity) { return "query-qmp-schema", nil }
 
-// Schema asks QEMU for its schema, at the first call; later calls share the
-// answer. That takes QEMU some 40 ms, during which it executes nothing else.
-// The result must not be modified.
+// Schema returns QEMU's schema, which is queried at the first call only. That takes QEMU some 40
+// ms, during which it executes nothing else. The result must not be modified.
 func (c *Client) Schema(ctx context.Context) (*Schema, error) {
 	if s := c.schema.Load(); s != nil {
 		return s, nil

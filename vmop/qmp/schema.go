@@ -6,15 +6,13 @@ import (
 	"slices"
 )
 
-// Schema describes what this QEMU understands: the answer of query-qmp-schema,
-// as specified by qapi/introspect.json. It is the right thing to ask before
-// using a feature that not each version has.
+// Schema describes what this QEMU supports: the result of query-qmp-schema, as specified by
+// qapi/introspect.json. Use it before a feature that not every version has.
 type Schema struct {
 	entities map[string]*SchemaEntity
 }
 
-// SchemaEntity is one command, event or type. Which fields are set depends on
-// MetaType.
+// SchemaEntity is one command, event or type. Which fields are set depends on MetaType.
 type SchemaEntity struct {
 	Name     string `json:"name"`      // names of types mean nothing and change between builds
 	MetaType string `json:"meta-type"` // "command", "event", "object", "enum", "array", "alternate" or "builtin"
@@ -34,8 +32,8 @@ type SchemaEntity struct {
 	Features []string `json:"features"` // such as "deprecated" and "unstable"
 }
 
-// SchemaMember is a member of an object, of an alternate (without a name) or of
-// an enumeration (without a type).
+// SchemaMember is a member of an object, of an alternate (without a name) or of an enumeration
+// (without a type).
 type SchemaMember struct {
 	Name     string   `json:"name"`
 	Type     string   `json:"type"`
@@ -43,8 +41,8 @@ type SchemaMember struct {
 	Features []string `json:"features"`
 }
 
-// UnmarshalJSON takes the presence of "default" as the sign for an optional
-// member, whatever its value.
+// UnmarshalJSON takes the presence of "default", whatever its value, to mean that the member is
+// optional.
 func (m *SchemaMember) UnmarshalJSON(b []byte) error {
 	type plain SchemaMember
 	var wire struct {
@@ -59,14 +57,13 @@ func (m *SchemaMember) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// SchemaVariant names the type whose members an object has in addition when its
-// tag has the value Case.
+// SchemaVariant names the type whose members an object additionally has when its tag has the value
+// Case.
 type SchemaVariant struct {
 	Case string `json:"case"`
 	Type string `json:"type"`
 }
 
-// newSchema makes the answer of query-qmp-schema searchable.
 func newSchema(entities []SchemaEntity) *Schema {
 	s := &Schema{entities: make(map[string]*SchemaEntity, len(entities))}
 	for _, e := range slices.Clone(entities) {
@@ -117,8 +114,8 @@ func (s *Schema) Accepts(name string, path ...string) bool {
 	return e != nil && e.ArgType != "" && s.leads(e.ArgType, path)
 }
 
-// Returns reports whether the result of the command may have what path leads
-// to, as Accepts does for its arguments.
+// Returns reports whether the result of the command may have the member at path, as Accepts does
+// for its arguments.
 func (s *Schema) Returns(name string, path ...string) bool {
 	e := s.entities[name]
 	return e != nil && e.RetType != "" && s.leads(e.RetType, path)

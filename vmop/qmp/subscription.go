@@ -11,7 +11,7 @@ import (
 
 // Subscription receives the events of some names. It buffers a fixed number of events; when these
 // are not fetched, it drops the oldest and counts them, and never blocks the reader. After an
-// event, ask QEMU for the state rather than rely on having seen each event.
+// event, query the state rather than rely on having seen each event.
 type Subscription struct {
 	client *Client
 	names  []string
@@ -26,12 +26,11 @@ type Subscription struct {
 	ready   chan struct{} // holds a token when there may be events
 }
 
-// Subscribe starts to collect the events of the given names, of all names if there are none. It
-// holds up to buf events, at least one. Subscribe before sending the command whose events are of
-// interest.
+// Subscribe starts to collect the events of the given names, or all events. It holds up to buf
+// events, at least one. Subscribe before sending the command that causes the events.
 //
-// A subscription ends with the connection or by its Close. One that is made after the connection
-// has ended has ended too.
+// A subscription ends with the connection or by its Close. One created after the connection has
+// ended has ended too.
 func (c *Client) Subscribe(buf int, names ...string) *Subscription {
 	s := &Subscription{
 		client: c,
@@ -56,10 +55,9 @@ func (c *Client) Subscribe(buf int, names ...string) *Subscription {
 	return s
 }
 
-// Next returns the next event, waiting for it until ctx ends. After the
-// subscription or the connection has ended, it returns the events that are
-// still held and then the reason, as Err does. It may be called from several
-// goroutines, of which each event reaches one.
+// Next returns the next event, waiting for it until ctx ends. After the subscription or the
+// connection has ended, it returns the events still held and then the reason, as Err does. It may
+// be called from several goroutines; each event reaches one.
 func (s *Subscription) Next(ctx context.Context) (Event, error) {
 	for {
 		if e, ok, err := s.take(); ok || err != nil {
@@ -74,8 +72,8 @@ func (s *Subscription) Next(ctx context.Context) (Event, error) {
 	}
 }
 
-// All returns the events as they come, until ctx, the subscription or the connection ends; ctx.Err
-// and Err report which of these it was.
+// All returns the events as they come, until ctx, the subscription or the connection ends; see
+// ctx.Err and Err.
 func (s *Subscription) All(ctx context.Context) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
 		for {
@@ -87,15 +85,15 @@ func (s *Subscription) All(ctx context.Context) iter.Seq[Event] {
 	}
 }
 
-// Dropped returns how many events this subscription has lost so far.
+// Dropped returns how many events this subscription has dropped so far.
 func (s *Subscription) Dropped() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.dropped
 }
 
-// Err returns nil while events may come, and then why no more will:
-// ErrSubscriptionClosed or the error of Client.Err.
+// Err returns nil while events may come, and then why no more will: ErrSubscriptionClosed or the
+// error of Client.Err.
 func (s *Subscription) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +126,6 @@ func (s *Subscription) take() (e Event, ok bool, err error) {
 	return e, true, nil
 }
 
-// put stores an event and drops the oldest one if the buffer is full.
 func (s *Subscription) put(e Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +137,7 @@ func (s *Subscription) put(e Event) {
 		s.first = (s.first + 1) % len(s.ring)
 		s.count--
 		s.dropped++
-		// What the lost event knew about losses goes to the one after it.
+		// The count of dropped events moves to the next event.
 		if s.count > 0 {
 			s.ring[s.first].Missed += lost.Missed + 1
 		} else {
@@ -168,7 +165,7 @@ func (s *Subscription) end(err error) {
 	}
 }
 
-// publish gives an event to all matching subscriptions, each with its own copy of the data.
+// publish passes an event to all matching subscriptions, each with its own copy of the data.
 func (c *Client) publish(m *message) error {
 	e, err := m.eventHead()
 	if err != nil {

@@ -13,14 +13,13 @@ import (
 // errFile means that the file to be passed is unusable; nothing was written.
 var errFile = errors.New("pass file")
 
-// passesFiles reports whether descriptors can be sent over conn.
 func passesFiles(conn net.Conn) bool {
 	_, ok := conn.(*net.UnixConn)
 	return ok
 }
 
-// writeLine writes a whole command, and f with its first byte. It ends when ctx
-// does and returns how much was written. The caller holds the right to write.
+// writeLine writes a whole command, and f with its first byte. It ends when ctx does and returns
+// how much was written. The caller holds the token of Client.write.
 func (c *Client) writeLine(ctx context.Context, line []byte, f *os.File) (n int, err error) {
 	if ctx.Done() != nil {
 		interrupted := make(chan struct{})

@@ -13,7 +13,7 @@ type Request struct {
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// Error makes a handler's answer an error of the protocol.
+// Error is an error in the protocol's form, for handlers to return.
 type Error struct {
 	Class string `json:"class"`
 	Desc  string `json:"desc"`
@@ -21,14 +21,14 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Class + ": " + e.Desc }
 
-// Handler answers a command: with a value that is encoded, or with an error.
-// ErrSilent means no answer.
+// Handler answers a command with a value that is encoded, or with an error. ErrSilent means no
+// answer.
 type Handler func(Request) (any, error)
 
 // ErrSilent is returned by the handler of a command that is not answered.
 var ErrSilent = fmt.Errorf("no answer")
 
-// Fault is a way to answer wrongly.
+// Fault is a kind of wrong answer.
 type Fault int
 
 // The faults.
@@ -44,11 +44,11 @@ const (
 
 // Agent is a fake agent on one connection. Set its fields before Serve.
 type Agent struct {
-	// Handlers answer the commands of these names. guest-sync,
-	// guest-sync-delimited and guest-ping are answered without one.
+	// Handlers answer the commands of these names. guest-sync, guest-sync-delimited and guest-ping
+	// have a built-in handler.
 	Handlers map[string]Handler
-	// Fault, if not nil, chooses how to answer. It is asked for each request,
-	// also for those that synchronize.
+	// Fault, if not nil, chooses how to answer. It is called for each request, including those that
+	// synchronize.
 	Fault func(Request) Fault
 
 	mu       sync.Mutex
@@ -67,7 +67,8 @@ func (a *Agent) Serve(conn io.ReadWriteCloser) {
 	a.over = false
 	a.mu.Unlock()
 	written := make(chan struct{})
-	// Like a socket's buffer: a client that does not read does not keep the agent from reading.
+	// Writing is separate, like a socket's buffer: a client that does not read does not keep the
+	// agent from reading.
 	go func() {
 		defer close(written)
 		a.write(conn)
@@ -88,7 +89,7 @@ func (a *Agent) Requests() []Request {
 	return append([]Request(nil), a.requests...)
 }
 
-// Send writes bytes to the client that it did not ask for.
+// Send writes unsolicited bytes to the client.
 func (a *Agent) Send(b []byte) {
 	a.mu.Lock()
 	a.queue = append(a.queue, b)
@@ -96,7 +97,7 @@ func (a *Agent) Send(b []byte) {
 	a.wake()
 }
 
-// Release sends the answers that were held.
+// Release sends the held answers.
 func (a *Agent) Release() {
 	a.mu.Lock()
 	a.queue = append(a.queue, a.held...)
@@ -152,7 +153,7 @@ func (a *Agent) read(conn io.Reader) {
 	}
 }
 
-// handle answers a request and reports whether to go on.
+// handle answers a request and reports whether to continue.
 func (a *Agent) handle(text []byte) bool {
 	var req Request
 	if err := json.Unmarshal(text, &req); err != nil {
@@ -188,7 +189,7 @@ func (a *Agent) handle(text []byte) bool {
 	return true
 }
 
-// reply sends an answer, or keeps it behind the ones that are held.
+// reply sends an answer, or queues it behind the held ones.
 func (a *Agent) reply(answer []byte, hold bool) {
 	a.mu.Lock()
 	hold = hold || len(a.held) > 0
@@ -239,7 +240,6 @@ func encode(delimited bool, value any, err error) []byte {
 	return append(text, '\n')
 }
 
-// parser finds requests in a stream of bytes.
 type parser struct {
 	text     []byte
 	depth    int
@@ -247,8 +247,8 @@ type parser struct {
 	escaped  bool
 }
 
-// next takes a byte and returns a request that is complete with it, and whether
-// the byte broke what was there.
+// next consumes a byte and returns the request that it completes, if any; broken reports whether
+// the byte invalidated the pending input.
 func (p *parser) next(b byte) (text []byte, broken bool) {
 	switch {
 	case b == 0xff:

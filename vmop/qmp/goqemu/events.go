@@ -9,12 +9,12 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// eventBuffer is how far a consumer of Events may fall behind.
+// eventBuffer is the number of events that are kept for a slow consumer of Events.
 const eventBuffer = 256
 
 // Events returns a new stream of all events. It is closed when ctx ends, by Disconnect, and when
-// the connection is lost. Events that are not received in time are dropped, the oldest first; that
-// delays neither commands nor other streams.
+// the connection is lost. Events that are not received in time are dropped, the oldest first;
+// commands and other streams are not delayed.
 func (m *Monitor) Events(ctx context.Context) (<-chan goqemu.Event, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -45,8 +45,8 @@ func (m *Monitor) Events(ctx context.Context) (<-chan goqemu.Event, error) {
 
 func convert(e qmp.Event) goqemu.Event {
 	converted := goqemu.Event{Event: e.Name}
-	// The client has checked that the message is JSON. Data that is no object
-	// does not occur in QMP and cannot be expressed here.
+	// The client has checked that the message is JSON. Data other than objects does not occur in
+	// QMP.
 	_ = json.Unmarshal(e.Data, &converted.Data)
 	if !e.Timestamp.IsZero() {
 		converted.Timestamp.Seconds = e.Timestamp.Unix()

@@ -12,18 +12,16 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// ErrNotConnected is returned by Run and Events before Connect and after
-// Disconnect.
+// ErrNotConnected is returned by Run and Events before Connect and after Disconnect.
 var ErrNotConnected = errors.New("goqemu: not connected")
 
-// Monitor is a go-qemu monitor on top of a qmp.Client. It is safe for
-// concurrent use.
+// Monitor is a go-qemu monitor on top of a qmp.Client. It is safe for concurrent use.
 type Monitor struct {
 	ctx   context.Context // bounds everything, as the interface has no contexts
 	dial  func(context.Context) (*qmp.Client, error)
 	owned bool // the client is closed by Disconnect
 
-	connecting sync.Mutex // held by Connect, so that one connects at a time
+	connecting sync.Mutex // held by Connect
 
 	mu      sync.Mutex
 	client  *qmp.Client        // nil unless connected
@@ -34,23 +32,22 @@ type Monitor struct {
 
 var _ goqemu.Monitor = (*Monitor)(nil)
 
-// New returns a monitor that uses client, and leaves it open on Disconnect.
-// Everything it does is bounded by ctx.
+// New returns a monitor that uses client, and leaves it open on Disconnect. ctx bounds all of its
+// operations.
 func New(ctx context.Context, client *qmp.Client) *Monitor {
 	return &Monitor{ctx: ctx, dial: func(context.Context) (*qmp.Client, error) { return client, client.Err() }}
 }
 
-// Dial returns a monitor that connects to the Unix socket at path when Connect
-// is called. Everything it does is bounded by ctx.
+// Dial returns a monitor that connects to the Unix socket at path when Connect is called. ctx
+// bounds all of its operations.
 func Dial(ctx context.Context, path string, o qmp.Options) *Monitor {
 	return &Monitor{ctx: ctx, owned: true, dial: func(ctx context.Context) (*qmp.Client, error) {
 		return qmp.Dial(ctx, path, o)
 	}}
 }
 
-// Connect makes the connection, unless there is one that works. It can be
-// called again after Disconnect and after the connection was lost. Disconnect
-// interrupts it.
+// Connect connects, unless a working connection exists. It may be called again after Disconnect and
+// after the connection was lost. Disconnect interrupts it.
 func (m *Monitor) Connect() error {
 	m.connecting.Lock()
 	defer m.connecting.Unlock()
@@ -86,8 +83,8 @@ func (m *Monitor) Connect() error {
 	return nil
 }
 
-// Disconnect ends the streams of Events and closes a connection that Connect
-// has made. It may be called more than once and always returns.
+// Disconnect ends the streams of Events and closes a connection that Connect has made. It may be
+// called more than once.
 func (m *Monitor) Disconnect() error {
 	m.mu.Lock()
 	client := m.client
@@ -104,16 +101,15 @@ func (m *Monitor) Disconnect() error {
 	return err
 }
 
-// Client returns the client below, nil unless connected.
+// Client returns the underlying client, nil unless connected.
 func (m *Monitor) Client() *qmp.Client {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.client
 }
 
-// Run runs a command, given as a QMP message, and returns the reply as one. The
-// id of the command, which may be any JSON value, is put into the reply.
-// Refusals are a *qmp.Error.
+// Run runs a command, given as a QMP message, and returns the reply as one. The id of the command,
+// which may be any JSON value, is copied to the reply. Refusals are a *qmp.Error.
 func (m *Monitor) Run(command []byte) ([]byte, error) {
 	client := m.Client()
 	if client == nil {
@@ -145,7 +141,6 @@ func (m *Monitor) Run(command []byte) ([]byte, error) {
 	return reply(result, request.ID), nil
 }
 
-// reply puts a result into a message again.
 func reply(result, id json.RawMessage) []byte {
 	b := make([]byte, 0, len(result)+len(id)+len(`{"return":,"id":}`))
 	b = append(b, `{"return":`...)

@@ -9,15 +9,14 @@ import (
 
 // Call is a command that the server has received.
 type Call struct {
-	// Server is where it was received.
+	// Server is the server that received it.
 	Server *Server
-	// Files came with the command. They belong to the handler.
+	// Files came with the command. The handler must close them.
 	Files []*os.File
 
 	request request
 }
 
-// request is a command as it comes over the wire.
 type request struct {
 	Execute   string          `json:"execute"`
 	ExecOOB   string          `json:"exec-oob"`
@@ -36,11 +35,10 @@ func (c *Call) Name() string {
 // OOB reports whether the command is to be executed out of band.
 func (c *Call) OOB() bool { return c.request.ExecOOB != "" }
 
-// ID returns the JSON value by which the client recognizes the reply, nil if it
-// gave none.
+// ID returns the JSON value by which the client recognizes the reply, nil if it gave none.
 func (c *Call) ID() json.RawMessage { return c.request.ID }
 
-// Arguments decodes the command's arguments into v; none count as empty ones.
+// Arguments decodes the command's arguments into v; missing ones count as an empty object.
 func (c *Call) Arguments(v any) error {
 	if c.request.Arguments == nil {
 		return json.Unmarshal([]byte("{}"), v)
@@ -48,8 +46,8 @@ func (c *Call) Arguments(v any) error {
 	return json.Unmarshal(c.request.Arguments, v)
 }
 
-// Return sends the result of the command; nil stands for the empty object. It
-// reports whether it was sent in full.
+// Return sends the result of the command; nil stands for the empty object. It reports whether it
+// was sent in full.
 func (c *Call) Return(value any) bool {
 	if value == nil {
 		value = struct{}{}
@@ -57,7 +55,7 @@ func (c *Call) Return(value any) bool {
 	return c.Server.send(withID(map[string]any{"return": value}, c.request.ID))
 }
 
-// Fail refuses the command. It reports whether that was sent in full.
+// Fail refuses the command. It reports whether the reply was sent in full.
 func (c *Call) Fail(class, desc string) bool {
 	return c.Server.send(refusal(class, desc, c.request.ID))
 }
@@ -73,10 +71,9 @@ func withID(message map[string]any, id json.RawMessage) map[string]any {
 	return message
 }
 
-// capabilities is the command that ends the negotiation.
 const capabilities = "qmp_capabilities"
 
-// dispatch gives a call to its handler, unless QEMU would refuse it before.
+// dispatch passes a call to its handler, unless QEMU itself would refuse it.
 func (s *Server) dispatch(c *Call) {
 	name := c.Name()
 	s.mu.Lock()
@@ -106,7 +103,6 @@ func (s *Server) dispatch(c *Call) {
 	}
 }
 
-// negotiate is the built-in qmp_capabilities.
 func (s *Server) negotiate(c *Call, again bool) {
 	var args struct {
 		Enable []string `json:"enable"`

@@ -11,27 +11,27 @@ import (
 	"time"
 )
 
-// Handler decides what a command does. Handlers run one after the other in the order of the
-// commands; while one runs, the server reads nothing, like a QEMU that hangs. A handler may keep
-// the call and answer it later, from any goroutine.
+// Handler decides what a command does. Handlers run one at a time, in the order of the commands;
+// meanwhile the server reads nothing, like a QEMU that hangs. A handler may keep the call and
+// answer it later, from any goroutine.
 type Handler func(*Call)
 
 // Options describe the monitor. The zero value has no command but qmp_capabilities.
 type Options struct {
-	// Version is that of the greeting; zero means 7.2.0.
+	// Version is the version in the greeting; zero means 7.2.0.
 	Version [3]int
-	// Capabilities are those on offer, such as "oob".
+	// Capabilities are those offered, such as "oob".
 	Capabilities []string
-	// Handlers are the commands, by name. "qmp_capabilities" may be replaced; the
-	// built-in one checks the request as QEMU does.
+	// Handlers are the commands, by name. "qmp_capabilities" may be replaced; the built-in one
+	// checks the request as QEMU does.
 	Handlers map[string]Handler
 	// Default handles all other commands. Nil refuses them as QEMU does.
 	Default Handler
-	// Silent leaves out the greeting, as a monitor does that another client
-	// holds. The server then only reads.
+	// Silent leaves out the greeting, like a monitor that another client holds. The server then
+	// only reads.
 	Silent bool
-	// BeforeReply is called after the request for capabilities was accepted and
-	// before the reply to it is sent.
+	// BeforeReply is called after the request for capabilities was accepted and before its reply is
+	// sent.
 	BeforeReply func(*Server)
 }
 
@@ -47,27 +47,25 @@ type Server struct {
 	negotiated bool
 	oob        bool
 	received   []string
-	files      []*os.File // received and not yet given to a call
+	files      []*os.File // received and not yet passed to a call
 }
 
-// Start lets a fake monitor serve conn. It ends with the connection, or by
-// Close.
+// Start serves conn with a fake monitor until the connection ends or Close is called.
 func Start(conn net.Conn, o Options) *Server {
 	s := &Server{conn: conn, options: o, done: make(chan struct{})}
 	go s.serve()
 	return s
 }
 
-// Pipe starts a fake monitor on one end of a pipe and returns the other, for a client. Both
-// fit into a testing/synctest bubble.
+// Pipe starts a fake monitor on one end of a pipe and returns the other, for a client. Both may be
+// used in a testing/synctest bubble.
 func Pipe(o Options) (net.Conn, *Server) {
 	near, far := net.Pipe()
 	return near, Start(far, o)
 }
 
-// Close closes the connection and waits for the server to end, and thus for a
-// handler that runs. Files that no handler has taken are closed. It must not be
-// called by a handler, see Hangup.
+// Close closes the connection and waits for the server, and thus for a running handler, to end.
+// Files that no handler has taken are closed. A handler must not call it, but may call Hangup.
 func (s *Server) Close() {
 	s.Hangup()
 	<-s.done
@@ -96,8 +94,8 @@ func (s *Server) Emit(name string, data any) bool {
 	})
 }
 
-// Write sends bytes as they are: half a line, garbage, several messages at once.
-// It implements io.Writer.
+// Write sends bytes as they are: half a line, garbage, several messages at once. It implements
+// io.Writer.
 func (s *Server) Write(b []byte) (int, error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -168,9 +166,9 @@ func (s *Server) greet() {
 	}})
 }
 
-// source reads from the connection and keeps the files that come along. Where
-// there can be files, it reads byte by byte, as QEMU 7.2 does: a file comes with
-// the first byte of its command, and a longer read may have others before it.
+// source reads from the connection and keeps the files that are received. On a Unix socket it reads
+// byte by byte, as QEMU 7.2 does: a file comes with the first byte of its command, and a longer
+// read may start before it.
 type source struct{ s *Server }
 
 func (r source) Read(b []byte) (int, error) {

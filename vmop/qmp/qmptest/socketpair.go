@@ -7,8 +7,7 @@ import (
 	"syscall"
 )
 
-// SocketPair returns two ends of a Unix stream socket, over which files can be
-// passed.
+// SocketPair returns two ends of a Unix stream socket, over which files can be passed.
 func SocketPair() (client, server *net.UnixConn, err error) {
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -27,7 +26,6 @@ func SocketPair() (client, server *net.UnixConn, err error) {
 	return client, server, nil
 }
 
-// unixConn takes over fd.
 func unixConn(fd int) (*net.UnixConn, error) {
 	f := os.NewFile(uintptr(fd), "socketpair")
 	defer f.Close() // FileConn has its own duplicate

@@ -17,7 +17,7 @@ import (
 // binary is the emulator that `make deps` installs.
 const binary = "qemu-system-x86_64"
 
-// exitPatience bounds the wait for a QEMU that was asked to exit. It usually takes a few
+// exitPatience bounds the wait for a QEMU that was asked to exit, which usually takes a few
 // milliseconds.
 const exitPatience = 30 * time.Second
 
@@ -31,9 +31,8 @@ type Machine struct {
 	output bytes.Buffer
 }
 
-// Start runs QEMU with that many monitors and the arguments, which must choose
-// a machine type. It is killed when the test ends. The test fails if QEMU is
-// not installed.
+// Start runs QEMU with that many monitors and the arguments, which must choose a machine type. It
+// is killed when the test ends. The test fails if QEMU is not installed.
 func Start(t testing.TB, monitors int, args ...string) *Machine {
 	t.Helper()
 	path, err := exec.LookPath(binary)
