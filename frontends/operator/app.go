@@ -23,15 +23,14 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// The exit codes.
 const (
 	exitOK    = 0
 	exitError = 1
 	exitUsage = 2
 )
 
-// Main is the whole program: args[0] is its name. It runs until the context
-// ends and returns the exit code.
+// Main runs the program, with its name in args[0], until the context ends, and returns the exit
+// code.
 func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err := app(stdout, stderr).RunContext(ctx, args); err != nil {
 		fmt.Fprintf(stderr, "vm-operator: %v\n", err)
@@ -109,7 +108,7 @@ func run(c *cli.Context, stdout, stderr io.Writer) error {
 	controllers, clients := o.Logs()
 	ctrllog.SetLogger(controllers)
 	klog.SetLogger(clients)
-	if os.Getenv("GOGC") == "" { // which wins, being somebody's choice
+	if os.Getenv("GOGC") == "" { // takes precedence over the default
 		debug.SetGCPercent(controller.GCPercent)
 	}
 	log.Info("starting", "version", options.Settings.Version, "namespaces", scope(options.Namespaces), "without", strings.Join(options.Without, ", "), "leaderElection", options.LeaderElection != nil)
@@ -123,7 +122,7 @@ func run(c *cli.Context, stdout, stderr io.Writer) error {
 func logger(c *cli.Context, stderr io.Writer) (logr.Logger, error) {
 	o := &slog.HandlerOptions{Level: slog.LevelInfo}
 	if c.Bool(flagVerbose) {
-		o.Level = slog.Level(-1) // logr's V(1): more are the client's details
+		o.Level = slog.Level(-1) // logr's V(1); higher levels are the client's details
 	}
 	switch format := c.String(flagLogFormat); format {
 	case "text":
@@ -135,7 +134,6 @@ func logger(c *cli.Context, stderr io.Writer) (logr.Logger, error) {
 	}
 }
 
-// clusterConfig is how the cluster is reached.
 func clusterConfig(c *cli.Context) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.Path(flagKubeconfig)

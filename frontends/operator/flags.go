@@ -27,7 +27,7 @@ const (
 
 func version() string { return buildversion.String() }
 
-// usageError says that the program was called or configured wrongly.
+// usageError reports a wrong invocation or configuration.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }

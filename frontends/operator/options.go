@@ -19,8 +19,8 @@ import (
 	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 )
 
-// readConfig reads the configuration files that there are and the environment,
-// which wins over them.
+// readConfig reads the existing configuration files and then the environment, which takes
+// precedence.
 func readConfig(c *cli.Context, log logr.Logger) (operatorconfig.Config, error) {
 	var config operatorconfig.Config
 	for _, flag := range []string{flagFormerConfig, flagConfig} {
@@ -58,8 +58,8 @@ func tell(log logr.Logger, remarks operatorconfig.Remarks) {
 	}
 }
 
-// readOptions reads the configuration file, the environment and the flags, which
-// win.
+// readOptions reads the configuration file, the environment and the flags, in increasing
+// precedence.
 func readOptions(c *cli.Context, log logr.Logger) (controller.Options, error) {
 	o := controller.Options{
 		MetricsAddress: c.String(flagMetrics), ProbeAddress: c.String(flagProbes), Log: log,
@@ -113,10 +113,9 @@ func readOptions(c *cli.Context, log logr.Logger) (controller.Options, error) {
 // ownToken is the token of a pod's service account.
 const ownToken = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 
-// maxIdentity is how long the name of an operator may be: it is in messages.
+// maxIdentity limits the name of an operator, which occurs in messages.
 const maxIdentity = 128
 
-// validIdentity says what is wrong with the name of an operator.
 func validIdentity(name string) error {
 	wrong := func(r rune) bool { return r <= ' ' || r > '~' }
 	switch {
@@ -128,15 +127,14 @@ func validIdentity(name string) error {
 	return nil
 }
 
-// identity tells operators apart that feel responsible for the same machines: by
-// their accounts, as in vmop-system/vmop-operator, so that all replicas of one are
-// one, and outside of a cluster by the host.
+// identity distinguishes operators that feel responsible for the same machines: by service account,
+// as in vmop-system/vmop-operator, so that all replicas are one, and outside of a cluster by host.
 func identity(token string) string {
 	if data, err := os.ReadFile(token); err == nil {
 		var claims struct {
 			Subject string `json:"sub"`
 		}
-		// It is the operator's own: nobody has to trust it.
+		// The token is the operator's own, so its signature need not be verified.
 		if parts := strings.Split(string(data), "."); len(parts) == 3 {
 			if payload, err := base64.RawURLEncoding.DecodeString(parts[1]); err == nil && json.Unmarshal(payload, &claims) == nil {
 				if account, is := strings.CutPrefix(claims.Subject, "system:serviceaccount:"); is {
@@ -170,10 +168,8 @@ func leaseNamespace(given string) string {
 	return "default"
 }
 
-// ownNamespace is where the namespace of a pod's service account is told.
 const ownNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// distinct removes repetitions.
 func distinct(list []string) []string {
 	list = slices.Clone(list)
 	slices.Sort(list)

@@ -26,7 +26,6 @@ func attachmentRegistration() registration {
 	return keptRegistration[spec.VirtualMachineBlockDeviceAttachment](spec.KindAttachment, spec.ResourceAttachments, addAttachments)
 }
 
-// addAttachments adds the controller of attachments.
 func addAttachments(s *setup) error {
 	k := &attachments{reader: s.reader, settings: s.options.Settings, starts: s.starts}
 	// by finds the attachments of machines or claims.
@@ -57,7 +56,7 @@ func addAttachments(s *setup) error {
 	named := func(o client.Object) []string { return []string{o.GetName()} }
 	return addKind(s, "attachments", k.kind(), controller.Options{MaxConcurrentReconciles: 2}, func(b *builder.Builder) *builder.Builder {
 		return b.For(&storedAttachment{}).
-			// Those of the same disk, and of the same machine, wait for one another.
+			// Attachments of the same disk or machine wait for one another.
 			Watches(&storedAttachment{}, of(byClaim, attachedClaim)).
 			Watches(&storedAttachment{}, of(byMachine, attachedTo)).
 			Watches(&machine{}, of(byMachine, named)).
@@ -75,7 +74,6 @@ func addAttachments(s *setup) error {
 	})
 }
 
-// attachments is what an engine has to know of attachments.
 type attachments struct {
 	*reader
 	settings objects.Settings
@@ -86,7 +84,7 @@ func (k *attachments) kind() kind[attachmentkind.Snapshot] {
 	return kind[attachmentkind.Snapshot]{observe: k.observe, decide: attachmentkind.Decide, prepare: k.prepare}
 }
 
-// connectedTo is the UID of the pod that an attachment has a connection with, if any.
+// connectedTo returns the UID of the pod that an attachment is connected to, or "".
 func connectedTo(a *spec.VirtualMachineBlockDeviceAttachment) types.UID {
 	if c := a.Status.Connection; c != nil {
 		return c.PodUID
@@ -94,7 +92,6 @@ func connectedTo(a *spec.VirtualMachineBlockDeviceAttachment) types.UID {
 	return ""
 }
 
-// observe looks at an attachment and all that it depends on.
 func (k *attachments) observe(w *look) *sight[attachmentkind.Snapshot] {
 	stored, a, unreadable := keptSubject[spec.VirtualMachineBlockDeviceAttachment](w, spec.KindAttachment)
 	if stored == nil {
@@ -135,9 +132,9 @@ func (k *attachments) observe(w *look) *sight[attachmentkind.Snapshot] {
 	return out
 }
 
-// prepare sees to it that no other pod has the claim when one is made that exports it, as
-// it is for machines; and that no exporter is taken from a machine whose pod, the
-// one that the connection is with, no cache shows.
+// prepare ensures that no other pod uses the claim when an exporter pod is created for it, as for
+// machines, and that no exporter is deleted while its connection is with a pod of the machine that
+// the caches do not show.
 func (k *attachments) prepare(ctx context.Context, o *sight[attachmentkind.Snapshot], plan reconcile.Plan, memory *subjectMemory) (p *prepared, err error) {
 	s := &o.snapshot
 	p = &prepared{plan: plan}
@@ -192,7 +189,7 @@ func (k *attachments) prepare(ctx context.Context, o *sight[attachmentkind.Snaps
 	}
 	p.plan = attachmentkind.Decide(*s)
 	if again := o.now.Add(recheck); !p.plan.StartsPod() && (p.plan.Wake.IsZero() || again.Before(p.plan.Wake)) {
-		p.plan.Wake = again // what is in the way may be what no cache shows
+		p.plan.Wake = again // the obstacle may be a pod that no cache shows
 	}
 	return p, nil
 }

@@ -9,17 +9,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// cacheOptions say what is watched and what is kept of it.
+// cacheOptions returns what the caches watch and what they keep of it.
 //
-// Volume claims are watched without a selector: a machine's disk may be any
-// claim of its namespace, and the machine has to notice when it appears or is
-// bound. What is kept of each kind is for reconcile to say, whose decisions are
-// made of it; of a claim it is little but its labels and annotations.
+// Volume claims are watched without a selector: a machine's disk may be any claim of its namespace,
+// and the machine has to notice when it appears or is bound. What is kept of each kind is defined
+// by package reconcile, whose decisions depend on it.
 func cacheOptions(namespaces, without []string, kinds []registration) cache.Options {
-	// Nothing that is read is ever changed, so that nothing needs to be copied.
+	// Cached objects are never modified, so they need not be copied.
 	o := cache.Options{
 		DefaultUnsafeDisableDeepCopy: new(true),
-		// What has no registered watch must not be watched by accident.
+		// A kind without a registered watch must not be watched by accident.
 		ReaderFailOnMissingInformer: true,
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Pod{}:                   {Label: labels.SelectorFromSet(podLabels()), Transform: condensed(machinekind.CondensePod)},

@@ -10,8 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// classRegistration is that of classes, about which nothing is decided: machines have
-// them, and nobody but people writes them.
+// classRegistration registers classes, which need no controller: only users write them.
 func classRegistration() registration {
 	return registration{
 		kind: spec.KindClass, resource: spec.ResourceClasses,
@@ -21,7 +20,7 @@ func classRegistration() registration {
 	}
 }
 
-// without are kinds without one.
+// without returns the registrations but for that of a kind.
 func without(kinds []registration, kind string) []registration {
 	var out []registration
 	for _, r := range kinds {
@@ -32,11 +31,10 @@ func without(kinds []registration, kind string) []registration {
 	return out
 }
 
-// classesUnreadable is told of a machine that names a class.
+// classesUnreadable is reported for a machine that names a class.
 const classesUnreadable = "the operator may not read classes: apply deploy/components/read-classes, and start it again"
 
-// classes finds the class of a machine, or all that are marked as the default if it
-// names none.
+// classes returns the class of a machine, or all default classes if it names none.
 func (w machineLook) classes(name string) (all []spec.VirtualMachineClass, problem string) {
 	_, readable := w.kinds[spec.KindClass]
 	switch {
@@ -62,7 +60,7 @@ func (w machineLook) classes(name string) (all []spec.VirtualMachineClass, probl
 	}
 	for i := range l.Items {
 		if c := &l.Items[i]; c.isDefault {
-			// What cannot be understood is nobody's default.
+			// A class that cannot be decoded is not a default.
 			if decoded, err := c.decode(); err == nil {
 				all = append(all, *decoded)
 			}
@@ -71,8 +69,8 @@ func (w machineLook) classes(name string) (all []spec.VirtualMachineClass, probl
 	return all, ""
 }
 
-// machinesOfClass are the machines that name a class, and if it is marked as the
-// default those that name none.
+// machinesOfClass returns the machines that name a class and, if it is a default, those that name
+// none.
 func (f finder) machinesOfClass(ctx context.Context, o client.Object) []ctrl.Request {
 	var out []ctrl.Request
 	add := func(l *machineList, wanted func(*machine) bool) {

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// cleaner deletes what VM-Operator left behind, once, when the operator begins
-// to lead. It reads from the API server: the caches do not have all of it.
+// cleaner deletes what VM-Operator left behind, once, when the operator becomes the leader. It
+// reads from the API server because the caches do not hold all of these objects.
 type cleaner struct {
 	client     client.Client
 	live       client.Reader
@@ -29,8 +29,8 @@ type cleaner struct {
 	gate       *gate
 }
 
-// Start implements controller-runtime's Runnable. What could not be deleted is
-// told and left: nothing else depends on it.
+// Start implements controller-runtime's Runnable. Failed deletions are logged and not retried:
+// nothing depends on them.
 func (c *cleaner) Start(ctx context.Context) error {
 	term, err := c.gate.open(ctx)
 	if err != nil {
@@ -69,7 +69,7 @@ func (c *cleaner) clean(ctx context.Context, namespace string) error {
 	if len(objects) == 0 {
 		return nil
 	}
-	// In this order, so that a new machine does not lose what it was just given.
+	// In this order, so that a new machine does not lose the objects it was just given.
 	found, err := c.list(ctx, spec.GroupVersion().WithKind(spec.KindVirtualMachine), client.InNamespace(namespace))
 	if err != nil {
 		return err

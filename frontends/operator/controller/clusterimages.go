@@ -13,12 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// clusterImages asks for a look at images of the cluster.
+// clusterImages returns a mapping from an object to requests for images of the cluster.
 func clusterImages(names func(client.Object) []string) func(context.Context, client.Object) []ctrl.Request {
 	return func(_ context.Context, o client.Object) []ctrl.Request { return requests("", names(o)) }
 }
 
-// labelled is the value of a label.
 func labelled(o client.Object, key string) []string {
 	if v := o.GetLabels()[key]; v != "" {
 		return []string{v}
@@ -26,7 +25,8 @@ func labelled(o client.Object, key string) []string {
 	return nil
 }
 
-// servedOf asks for a look at the disk or image of a kind that a pod serves an image to.
+// servedOf returns a mapping from a pod to a request for the disk or image that it serves an image
+// to.
 func servedOf(kind string) func(context.Context, client.Object) []ctrl.Request {
 	return func(_ context.Context, o client.Object) []ctrl.Request {
 		pod, is := o.(*corev1.Pod)
@@ -41,8 +41,8 @@ func servedOf(kind string) func(context.Context, client.Object) []ctrl.Request {
 	}
 }
 
-// clusterSource looks at the image of the cluster that a disk or image is a copy of, and
-// at who serves it.
+// clusterSource reads the image of the cluster that a disk or image is a copy of, and the pod that
+// serves it.
 func (k *disks) clusterSource(w *look, name string, s *diskkind.Snapshot) {
 	if _, some := w.kinds[spec.KindClusterImage]; !some {
 		s.NoClusterImages = true
@@ -76,8 +76,7 @@ func (k *disks) clusterSource(w *look, name string, s *diskkind.Snapshot) {
 	}
 }
 
-// elsewhere reads an object of another namespace than that of the look, to which nothing
-// is written there.
+// elsewhere reads an object of another namespace; the look never writes to that namespace.
 func (w *look) elsewhere(namespace, name string, into client.Object) bool {
 	if w.err != nil {
 		return false
@@ -87,7 +86,8 @@ func (w *look) elsewhere(namespace, name string, into client.Object) bool {
 	return found
 }
 
-// copiers looks at who wants an image of the cluster, and at the pods that serve it.
+// copiers reads the disks and images that are copies of an image of the cluster, and the pods that
+// serve it.
 func (k *disks) copiers(w *look, claim string, s *diskkind.Snapshot) {
 	s.ServerKey = one(w, kindSecret, objects.ServerKeyName(w.name), &corev1.Secret{})
 	seen := map[string]bool{}
@@ -116,7 +116,7 @@ func (k *disks) copiers(w *look, claim string, s *diskkind.Snapshot) {
 	}
 }
 
-// wanting are the disks and images of all namespaces that are made of the image.
+// wanting returns the disks and images of all namespaces that are copies of the image.
 func (k *disks) wanting(w *look) []client.Object {
 	var d storedDiskList
 	var i storedImageList

@@ -1,7 +1,7 @@
 package controller
 
-// condensed makes a transformation of what a cache keeps. What is not an object
-// of the kind, such as a tombstone of a watch, stays as it is.
+// condensed returns a cache transformation. An object of another type, such as a tombstone of a
+// watch, is kept as it is.
 func condensed[T any](small func(T) T) func(any) (any, error) {
 	return func(o any) (any, error) {
 		if t, ok := o.(T); ok {

@@ -4,7 +4,6 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 )
 
-// disks is what an engine has to know of disks and images.
 type disks struct {
 	settings objects.Settings
 	progress *importProgress

@@ -30,7 +30,6 @@ func clusterImageRegistration() registration {
 	return keptRegistration[spec.ClusterVirtualImage](spec.KindClusterImage, spec.ResourceClusterImages, addClusterImages)
 }
 
-// addDisks adds the controller of disks.
 func addDisks(s *setup) error {
 	progress := newImportProgress(s.reader.now)
 	return addFilled(s, progress, filledKind{
@@ -39,7 +38,6 @@ func addDisks(s *setup) error {
 	})
 }
 
-// addImages adds the controller of images, which is that of disks.
 func addImages(s *setup) error {
 	progress := newImportProgress(s.reader.now)
 	return addFilled(s, progress, filledKind{
@@ -48,8 +46,8 @@ func addImages(s *setup) error {
 	})
 }
 
-// addClusterImages adds the controller of images of the cluster, which is that of disks
-// in one namespace.
+// addClusterImages adds the controller of images of the cluster, which works like that of disks in
+// one namespace.
 func addClusterImages(s *setup) error {
 	progress := newImportProgress(s.reader.now)
 	return addFilled(s, progress, filledKind{
@@ -62,15 +60,13 @@ func addClusterImages(s *setup) error {
 // filledKind is a kind whose objects have a claim that is filled: disks and images.
 type filledKind struct {
 	controller string
-	// name is that of the kind.
-	name string
-	// label is on the pod that fills one, with its name.
+	name       string
+	// label is on the pod that fills the claim; its value is the object's name.
 	label string
-	// ofClaim is the name of the one that a claim would be that of, and claim that of
-	// the claim of one.
+	// ofClaim maps a claim's name to the object's, claim the object's to the claim's.
 	ofClaim, claim func(string) string
 	object         client.Object
-	// namespace is that of the claims of a kind that is in none.
+	// namespace has the claims of a cluster-scoped kind.
 	namespace string
 	observe   func(*look) *sight[diskkind.Snapshot]
 }
@@ -122,7 +118,7 @@ func addFilled(s *setup, progress *importProgress, k filledKind) error {
 				return claims
 			})).
 			Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []ctrl.Request {
-				// Those of images of the cluster, of no namespace, are watched above.
+				// Pods for images of the cluster, which have no namespace, are watched above.
 				if name := o.GetLabels()[k.label]; name != "" && k.namespace == "" {
 					return requests(o.GetNamespace(), []string{name})
 				}
@@ -138,7 +134,6 @@ func addFilled(s *setup, progress *importProgress, k filledKind) error {
 	})
 }
 
-// observe looks at a disk and all that it depends on.
 func (k *disks) observe(w *look) *sight[diskkind.Snapshot] {
 	stored, d, unreadable := keptSubject[spec.VirtualDisk](w, spec.KindDisk)
 	if stored == nil {
@@ -147,7 +142,6 @@ func (k *disks) observe(w *look) *sight[diskkind.Snapshot] {
 	return k.around(w, stored, diskkind.Snapshot{Disk: d, Unreadable: unreadable}, objects.ClaimOfDisk(w.name), d.Spec.DataSource)
 }
 
-// observeImage is [disks.observe] for an image.
 func (k *disks) observeImage(w *look) *sight[diskkind.Snapshot] {
 	stored, i, unreadable := keptSubject[spec.VirtualImage](w, spec.KindImage)
 	if stored == nil {
@@ -156,7 +150,6 @@ func (k *disks) observeImage(w *look) *sight[diskkind.Snapshot] {
 	return k.around(w, stored, diskkind.Snapshot{Image: i, Unreadable: unreadable}, objects.ClaimOfImage(w.name), &i.Spec.DataSource)
 }
 
-// observeClusterImage is [disks.observe] for an image of the cluster.
 func (k *disks) observeClusterImage(w *look) *sight[diskkind.Snapshot] {
 	stored, i, unreadable := keptSubject[spec.ClusterVirtualImage](w, spec.KindClusterImage)
 	if stored == nil {
@@ -165,7 +158,7 @@ func (k *disks) observeClusterImage(w *look) *sight[diskkind.Snapshot] {
 	return k.around(w, stored, diskkind.Snapshot{ClusterImage: i, Unreadable: unreadable}, objects.ClaimOfClusterImage(w.name), &i.Spec.DataSource)
 }
 
-// around looks at what a disk or image depends on.
+// around reads what a disk or image depends on.
 func (k *disks) around(w *look, stored client.Object, s diskkind.Snapshot, claim string, source *spec.VirtualDiskSource) *sight[diskkind.Snapshot] {
 	out := &sight[diskkind.Snapshot]{object: stored, now: w.now()}
 	pod := objects.ImportPod(claim)
@@ -198,15 +191,15 @@ func (k *disks) around(w *look, stored client.Object, s diskkind.Snapshot, claim
 	return out
 }
 
-// source looks at the disk or image that another one is a copy of, which the pod makes.
-// One that cannot be understood is as good as none.
+// source reads the disk or image that another one is a copy of, and which the pod copies. One that
+// cannot be decoded counts as missing.
 func (k *disks) source(w *look, ref *spec.VirtualDiskObjectRef, pod string, s *diskkind.Snapshot) {
 	switch ref.Kind {
 	case spec.KindClusterImage:
 		k.clusterSource(w, ref.Name, s)
 		return
 	case spec.KindVolumeSnapshot:
-		if s.Claim == nil { // else nobody needs it any more
+		if s.Claim == nil { // otherwise it is no longer needed
 			s.VolumeSnapshot, s.SnapshotAccess = w.volumeSnapshot(ref.Name)
 		}
 		return
@@ -230,8 +223,8 @@ func (k *disks) source(w *look, ref *spec.VirtualDiskObjectRef, pod string, s *d
 	s.SourceUsers = machineLook{w}.podsWith(claim, pod)
 }
 
-// having are the machines that have a claim in their manifest, or may have it: one that
-// cannot be understood counts.
+// having returns the machines that refer, or may refer, to a claim in their manifest: one that
+// cannot be decoded counts.
 func (w machineLook) having(claim string) []string {
 	var out []string
 	for _, value := range []string{claim, anyClaim} {
@@ -258,8 +251,7 @@ func (w machineLook) having(claim string) []string {
 	return slices.Compact(out)
 }
 
-// guests are those of machines whose runners tell how large the disk in a claim is for
-// them.
+// guests returns the machines whose runners report the size of the disk in a claim.
 func (w machineLook) guests(machines []string, claim string) []diskkind.Guest {
 	disk := machineconfig.ClaimDiskName(claim)
 	var out []diskkind.Guest
@@ -270,7 +262,7 @@ func (w machineLook) guests(machines []string, claim string) []diskkind.Guest {
 		}
 		vm, err := m.decode()
 		if err != nil {
-			continue // nobody knows
+			continue // unknown
 		}
 		for _, has := range m.authors.Believed(&vm.Status, false).Disks {
 			if has.Name == disk {
@@ -281,7 +273,7 @@ func (w machineLook) guests(machines []string, claim string) []diskkind.Guest {
 	return out
 }
 
-// podsWith are the pods that have a claim and have not ended, but for one.
+// podsWith returns the pods, but for one, that have a claim and have not ended.
 func (w machineLook) podsWith(claim, but string) []corev1.Pod {
 	var l corev1.PodList
 	w.list(&l, byClaim, claim)

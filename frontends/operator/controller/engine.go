@@ -20,9 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// engine reconciles one kind: it observes what a request is about, which is called
-// its subject, has the kind decide, carries the plan out and reports what then is.
-// What it knows beside the cluster is in its memories. S is a snapshot of the kind.
+// engine reconciles one kind: it observes the subject of a request, lets the kind decide, executes
+// the plan and reports the result. S is a snapshot of the kind.
 type engine[S any] struct {
 	kind[S]
 	*reader
@@ -31,46 +30,43 @@ type engine[S any] struct {
 	memories memories
 }
 
-// kind is what an engine has to know of a kind. All but observe and decide may be nil.
+// kind is what an engine needs of a kind. All but observe and decide may be nil.
 type kind[S any] struct {
-	// namespace is that of what is made for subjects that are in none.
+	// namespace has the objects of cluster-scoped subjects.
 	namespace string
-	// observe makes the observation of a subject. It is nil if nothing is to be
-	// decided: there is no such subject any more, or the look says why.
+	// observe returns nil if there is nothing to decide: the subject does not exist, or the look
+	// says why.
 	observe func(w *look) *sight[S]
-	// decide is the core's: total, deterministic and without side effects.
+	// decide must be total, deterministic and without side effects.
 	decide func(S) reconcile.Plan
-	// prepare is called with a plan that is about to be carried out. It may look at
-	// what no cache shows, and decide anew. What it returns is never nil.
+	// prepare is called with a plan before it is executed. It may read what no cache shows and
+	// decide again. It never returns nil.
 	prepare func(ctx context.Context, o *sight[S], plan reconcile.Plan, memory *subjectMemory) (*prepared, error)
-	// done is told of each action that was executed.
+	// done is called with each executed action.
 	done func(ctx context.Context, a reconcile.Action)
-	// told is called when events were told.
+	// told is called after events were emitted.
 	told func(ctx context.Context, o *sight[S], events []reconcile.Event)
 }
 
-// sight is what was seen of a subject.
+// sight is an observation of a subject.
 type sight[S any] struct {
 	snapshot S
-	// now is the time of the observation.
-	now time.Time
-	// object is what the plan's events are about that name no other.
+	now      time.Time
+	// object is the object of events that name no other.
 	object client.Object
-	// instead is the plan for a subject that cannot be understood: there is no
-	// snapshot that could be decided about.
+	// instead is the plan for a subject that cannot be decoded, which has no snapshot.
 	instead *reconcile.Plan
 }
 
-// prepared is a plan that is carried out.
+// prepared is a plan that is ready to be executed.
 type prepared struct {
 	plan reconcile.Plan
-	// waits: it is not this subject's turn. Nothing is done, and it comes again.
+	// waits: it is not this subject's turn. Nothing is done, and it is requeued.
 	waits bool
-	// until is when the actions have to be executed; zero: each has its own time.
+	// until is the deadline of the actions; zero: each has its own timeout.
 	until time.Time
-	// answered is told of each action, of what it made and of its error. end is
-	// called at the end, also if nothing was done; executed: all actions were. Both
-	// may be nil.
+	// answered is called with each action, the object that the API server returned, and the error.
+	// end is called last, even if nothing was done; executed: all actions were. Both may be nil.
 	answered func(a reconcile.Action, answer client.Object, err error)
 	end      func(executed bool)
 }
@@ -86,8 +82,7 @@ func (e *engine[S]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	case w.err != nil:
 		return ctrl.Result{}, w.err
 	case w.behind:
-		// The watches tell when it is not any more; this is for an object that
-		// was gone before they could.
+		// The watches wake the subject; this covers an object that was deleted before they could.
 		return begun(recheck), nil
 	case o == nil:
 		e.memories.forget(req.NamespacedName)
@@ -119,8 +114,7 @@ func (e *engine[S]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	return e.tellOf(ctx, namespace, o, p.plan, memory)
 }
 
-// carryOut decides and executes. It returns the plan, and the action that failed
-// if it was one.
+// carryOut decides and executes. It returns the plan, and the action that failed, if any.
 func (e *engine[S]) carryOut(ctx context.Context, namespace string, o *sight[S], memory *subjectMemory) (p *prepared, failed reconcile.Action, err error) {
 	p = &prepared{plan: e.decide(o.snapshot)}
 	if e.prepare != nil {
@@ -153,7 +147,7 @@ func (e *engine[S]) carryOut(ctx context.Context, namespace string, o *sight[S],
 	return p, nil, nil
 }
 
-// tellOf writes a plan's statuses, tells its events and waits for its time.
+// tellOf writes a plan's statuses, emits its events and schedules its next look.
 func (e *engine[S]) tellOf(ctx context.Context, namespace string, o *sight[S], plan reconcile.Plan, memory *subjectMemory) (ctrl.Result, error) {
 	switch t, err := e.report(ctx, namespace, o, plan, memory); {
 	case err == nil:
@@ -171,7 +165,7 @@ func (e *engine[S]) tellOf(ctx context.Context, namespace string, o *sight[S], p
 	return ctrl.Result{RequeueAfter: max(plan.Wake.Sub(e.now()), time.Millisecond), Priority: new(0)}, nil
 }
 
-// unreported notes that the API server does not take a status, and tells it.
+// unreported records that the API server refused a status, and emits an event.
 func (e *engine[S]) unreported(ctx context.Context, namespace string, o *sight[S], plan reconcile.Plan, t reconcile.Target, err error, memory *subjectMemory) reconcile.Plan {
 	var before *reconcile.Failure
 	if f, ok := memory.failures[t]; ok {
@@ -180,7 +174,7 @@ func (e *engine[S]) unreported(ctx context.Context, namespace string, o *sight[S
 	e.refused(ctx, t, err, memory)
 	out := reconcile.Unreported(plan, before, memory.failures[t].Failure)
 	if i := slices.IndexFunc(plan.Statuses, func(s reconcile.StatusApply) bool { return s.Target() == t }); i >= 0 && o.object == nil {
-		// The subject is none that events could be about.
+		// The subject itself cannot be the object of events.
 		s := &plan.Statuses[i]
 		for j := range out.Events {
 			if out.Events[j].About == nil {
@@ -192,13 +186,13 @@ func (e *engine[S]) unreported(ctx context.Context, namespace string, o *sight[S
 	return out
 }
 
-// begun asks for another look at a subject that was begun, before others are.
+// begun requeues a subject whose creation has begun, ahead of others.
 func begun(after time.Duration) ctrl.Result {
 	return ctrl.Result{RequeueAfter: after, Priority: new(begunPriority)}
 }
 
-// createsObjects reports whether the actions bring about what the next observation will
-// show at once, and nothing that the status has to say before.
+// createsObjects reports whether the actions create only what the next observation will show at
+// once, with nothing that the status has to report before.
 func createsObjects(actions []reconcile.Action) bool {
 	for _, a := range actions {
 		switch a.(type) {
@@ -210,9 +204,9 @@ func createsObjects(actions []reconcile.Action) bool {
 	return len(actions) > 0
 }
 
-// report writes the statuses and tells the events. Those that are bound to the
-// version of the object that was observed come first: the others change it. If one
-// is not taken, its target is returned.
+// report writes the statuses and emits the events. Statuses bound to the observed version of the
+// object come first, because the others change that version. If a status is refused, its target is
+// returned.
 func (e *engine[S]) report(ctx context.Context, namespace string, o *sight[S], plan reconcile.Plan, memory *subjectMemory) (reconcile.Target, error) {
 	for _, bound := range []bool{true, false} {
 		for _, s := range plan.Statuses {
@@ -228,14 +222,13 @@ func (e *engine[S]) report(ctx context.Context, namespace string, o *sight[S], p
 	return reconcile.Target{}, nil
 }
 
-// maxNote is how long the API server lets the note of an event be.
+// maxNote is the API server's limit for the note of an event.
 const maxNote = 1024
 
-// tell tells events.
 func (e *engine[S]) tell(ctx context.Context, o *sight[S], events []reconcile.Event) {
 	for i := range events {
 		event := &events[i]
-		var about, related runtime.Object = o.object, nil // a nil of another type is none to the recorder
+		var about, related runtime.Object = o.object, nil // the recorder does not recognize a typed nil
 		if event.About != nil {
 			about = event.About
 		}
@@ -249,8 +242,8 @@ func (e *engine[S]) tell(ctx context.Context, o *sight[S], events []reconcile.Ev
 	}
 }
 
-// shortened is a note that the API server takes. Half a character at its end
-// would become another one, which is longer.
+// shortened cuts a note to what the API server accepts. Half a character at the end would be
+// replaced by a longer one.
 func shortened(note string) string {
 	if len(note) <= maxNote {
 		return note
@@ -263,7 +256,7 @@ func shortened(note string) string {
 	return note[:end] + more
 }
 
-// failed tells what is done after a write that failed.
+// failed handles a write that failed.
 func (e *engine[S]) failed(ctx context.Context, a reconcile.Action, err error, memory *subjectMemory) (ctrl.Result, error) {
 	t := a.Target()
 	doubted := apierrors.IsAlreadyExists(err) && memory.stale > 0
@@ -279,7 +272,6 @@ func (e *engine[S]) failed(ctx context.Context, a reconcile.Action, err error, m
 	return ctrl.Result{RequeueAfter: time.Millisecond}, nil
 }
 
-// refused remembers a write that the API server does not want.
 func (e *engine[S]) refused(ctx context.Context, t reconcile.Target, err error, memory *subjectMemory) {
 	f := reconcile.Failure{Target: t, Reason: string(apierrors.ReasonForError(err)), Message: err.Error(), Last: e.now()}
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
@@ -290,7 +282,7 @@ func (e *engine[S]) refused(ctx context.Context, t reconcile.Target, err error, 
 	memory.failed(f)
 }
 
-// retryLater asks for another look after a growing delay.
+// retryLater requeues after a growing delay.
 func retryLater(memory *subjectMemory) ctrl.Result {
 	delay := min(50*time.Millisecond<<min(memory.stale, 10), maxRetry)
 	memory.stale++
@@ -298,13 +290,13 @@ func retryLater(memory *subjectMemory) ctrl.Result {
 }
 
 const (
-	// startTimeout is how long a start may take, so that one that hangs does not
-	// keep others from the disks for ever.
+	// startTimeout limits a start, so that one that hangs does not block the disks for other
+	// machines.
 	startTimeout = time.Minute
-	// turnDelay is when a machine comes again whose turn it is not yet; it doubles
-	// up to maxTurnDelay.
+	// turnDelay is the delay before a machine that waits for its turn is requeued; it doubles up to
+	// maxTurnDelay.
 	turnDelay    = 50 * time.Millisecond
 	maxTurnDelay = 2 * time.Second
-	// podPage is how many pods are asked for at once.
+	// podPage is the page size of lists of pods.
 	podPage = 500
 )

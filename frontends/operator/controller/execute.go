@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// executor carries out plans.
 type executor struct {
 	client client.Client
 	writes *writeCounter
@@ -31,8 +30,8 @@ type executor struct {
 	leads func() bool
 }
 
-// execute does one action in a namespace and notes in the memory what the caches
-// will show. It returns the object of the answer, if there is one.
+// execute executes one action in a namespace and records in the memory what the caches have yet to
+// show. It returns the object of the answer, if there is one.
 func (e *executor) execute(ctx context.Context, namespace string, a reconcile.Action, memory *subjectMemory) (client.Object, error) {
 	t := a.Target()
 	if !e.leads() {
@@ -63,7 +62,6 @@ func (e *executor) execute(ctx context.Context, namespace string, a reconcile.Ac
 	return answer, nil
 }
 
-// mayBeGone reports whether NotFound is success.
 func mayBeGone(a reconcile.Action) bool {
 	switch a.(type) {
 	case reconcile.AnnotatePod, reconcile.AdoptPod, reconcile.SetFinalizers, reconcile.ResizePod:
@@ -76,13 +74,13 @@ func mayBeGone(a reconcile.Action) bool {
 type deletion struct {
 	object client.Object
 	uid    types.UID
-	// version is what the object must have. It may only be empty with anyVersion.
+	// version is the expected resource version. It may be empty only with anyVersion.
 	version    string
 	anyVersion bool
 	options    []client.DeleteOption
 }
 
-// deletionOf returns what an action deletes; nil if it deletes nothing.
+// deletionOf returns the deletion of an action, or nil.
 func deletionOf(namespace string, a reconcile.Action) *deletion {
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: a.Target().Name}
 	switch a := a.(type) {
@@ -105,7 +103,6 @@ func deletionOf(namespace string, a reconcile.Action) *deletion {
 	return nil
 }
 
-// delete makes the request.
 func (e *executor) delete(ctx context.Context, t reconcile.Target, d *deletion) error {
 	only, decidedOn := client.Preconditions{UID: &d.uid}, map[string]any{"uid": d.uid}
 	if d.version != "" || !d.anyVersion {
@@ -117,8 +114,8 @@ func (e *executor) delete(ctx context.Context, t reconcile.Target, d *deletion) 
 	return e.client.Delete(ctx, d.object, append(d.options, only)...)
 }
 
-// bound refuses a write whose metadata leaves the object open that it was decided about: the API
-// server takes an empty UID or version of a patch for none, and any object of the name would do.
+// bound refuses a write that is not bound to the object it was decided on: the API server ignores
+// an empty UID or version in a patch, so that it would apply to any object of that name.
 func bound(t reconcile.Target, metadata map[string]any) error {
 	uid, named := metadata["uid"]
 	version, versioned := metadata["resourceVersion"]
@@ -135,9 +132,9 @@ func bound(t reconcile.Target, metadata map[string]any) error {
 	return fmt.Errorf("%s: %s must be that of the object that was decided about, and is empty", t, strings.Join(empty, " and "))
 }
 
-// unknownResource reports whether the API server does not know what was asked for,
-// rather than that there is none of the name: its answer names nothing then, or is
-// none of the API at all, which client-go says.
+// unknownResource reports whether the API server does not know the resource, as opposed to the
+// object: its answer then names no object, or is not an API status, which client-go reports as an
+// unexpected server error.
 func unknownResource(err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
@@ -149,7 +146,7 @@ func unknownResource(err error) bool {
 	})
 }
 
-// send makes the request and returns the object of the answer, if it has one.
+// send makes the request and returns the object of the answer, if any.
 func (e *executor) send(ctx context.Context, namespace string, a reconcile.Action) (client.Object, error) {
 	manager := client.FieldOwner(names.FieldManager)
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: a.Target().Name}
@@ -166,7 +163,7 @@ func (e *executor) send(ctx context.Context, namespace string, a reconcile.Actio
 		return u, err
 	case reconcile.Create:
 		if a.Object.GetObjectKind().GroupVersionKind().Group == spec.GroupName {
-			// The scheme has no types for them: they are stored as somebody wrote them.
+			// The scheme has no types for them, so they are stored as the user wrote them.
 			u, err := applied(a.Object)
 			if err != nil {
 				return nil, err
@@ -217,7 +214,6 @@ func (e *executor) send(ctx context.Context, namespace string, a reconcile.Actio
 	return nil, fmt.Errorf("unknown action %T", a)
 }
 
-// ownKind is an object of this API group.
 func ownKind(namespace, kind, name string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(spec.GroupVersion().WithKind(kind))
@@ -228,9 +224,8 @@ func ownKind(namespace, kind, name string) *unstructured.Unstructured {
 	return o
 }
 
-// ownMetadata is an object of this API group of which nothing but the metadata is wanted
-// as an answer, for its version: the whole is larger than what is sent, and takes both
-// ends longer.
+// ownMetadata is an object of this API group of which only the metadata is requested as the answer,
+// for its version: the whole object is larger than the request.
 func ownMetadata(namespace, kind, name string) *metav1.PartialObjectMetadata {
 	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	o.SetGroupVersionKind(spec.GroupVersion().WithKind(kind))
@@ -240,18 +235,17 @@ func ownMetadata(namespace, kind, name string) *metav1.PartialObjectMetadata {
 	return o
 }
 
-// patch is a request to change fields of an object.
 type patch struct {
 	action reconcile.Action
 	object client.Object
 	// subresource is empty for the object itself.
 	subresource string
-	// strategic: lists have items with names, rather than being replaced.
+	// strategic: items of lists are merged by name instead of replacing the list.
 	strategic bool
 	owner     string
 }
 
-// patch sends the fields, whose metadata say which object is meant.
+// patch sends the fields, whose metadata identify the object.
 func (e *executor) patch(ctx context.Context, p patch, fields map[string]any) error {
 	metadata, _ := fields["metadata"].(map[string]any)
 	if err := bound(p.action.Target(), metadata); err != nil {
@@ -272,7 +266,7 @@ func (e *executor) patch(ctx context.Context, p patch, fields map[string]any) er
 	return e.client.Patch(ctx, p.object, raw, owner)
 }
 
-// merge sends a merge patch of an object of others as the operator.
+// merge sends a merge patch of an object of another API group as the operator.
 func (e *executor) merge(ctx context.Context, a reconcile.Action, o client.Object, fields map[string]any) error {
 	return e.patch(ctx, patch{action: a, object: o, owner: names.FieldManager}, fields)
 }
@@ -292,8 +286,7 @@ func claimPatch(a reconcile.UpdateClaim) map[string]any {
 	return patch
 }
 
-// applied is an object as it is sent to be applied: without what only the API
-// server writes.
+// applied is an object to be applied, without the fields that only the API server writes.
 func applied(o reconcile.Object) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
@@ -304,7 +297,7 @@ func applied(o reconcile.Object) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: content}, nil
 }
 
-// report writes one owner's part of a status.
+// report applies one field owner's part of a status.
 func (e *executor) report(ctx context.Context, namespace string, s reconcile.StatusApply, memory *subjectMemory) error {
 	if !e.leads() {
 		return errNotLeading

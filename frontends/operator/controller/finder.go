@@ -4,7 +4,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// finder finds the machines that an object matters to.
+// finder maps objects to the machines that they matter to.
 type finder struct {
 	cache  client.Reader
 	starts *starts

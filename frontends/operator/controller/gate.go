@@ -13,26 +13,23 @@ import (
 )
 
 const (
-	// reconcileTimeout is how long all requests of one reconciliation may take, and
-	// requestTimeout how long each of its writes.
+	// reconcileTimeout limits all requests of one reconciliation, requestTimeout each of its
+	// writes.
 	reconcileTimeout = 2 * time.Minute
 	requestTimeout   = 30 * time.Second
-	// hanging is when a reconciliation is taken for one that will never end: it has
-	// not noticed that its time is over.
+	// hanging is when a reconciliation is considered to hang: it ignored its timeout.
 	hanging = reconcileTimeout + time.Minute
-	// slow is when a reconciliation took so long that it is counted.
+	// slow is the duration from which a reconciliation is counted as slow.
 	slow = time.Second
-	// muchWork is after how many reconciliations the operator is said to be quiet, when
-	// there were no more than littleWork in a time of quietAfter: of many machines there
-	// is always one about which something is to be done.
+	// After muchWork reconciliations, the operator counts as quiet once there were no more than
+	// littleWork within quietAfter: with many machines, there is always one to reconcile.
 	muchWork   = 1000
 	littleWork = 50
 	quietAfter = 10 * time.Second
 )
 
-// gate is before every reconciliation: each waits until the operator leads and the
-// caches follow the API server, and then has a limited time. Workers that wait here
-// keep nobody from anything: there is nothing that may be done.
+// gate precedes every reconciliation: it waits until the operator leads and the caches follow the
+// API server, and limits the time. Workers that wait here delay no one: nothing may be done anyway.
 type gate struct {
 	leading *leading
 	server  *apiServer
@@ -40,11 +37,11 @@ type gate struct {
 	slow    *prometheus.CounterVec
 
 	mu sync.Mutex
-	// running are the reconciliations that are under way.
+	// running are the reconciliations in progress.
 	running map[*passing]bool
-	// quiet, if not nil, is called when hardly anything is left to do of much; done is how
-	// many reconciliations there were since, and counted how many there were when rest was
-	// set, which is when to look; it is nil if that is not waited for.
+	// quiet, if not nil, is called when little is left to do after much. done counts the
+	// reconciliations since then, counted is their number when the timer rest was set; rest is nil
+	// if nothing is waited for.
 	quiet         func()
 	done, counted int
 	rest          *time.Timer
@@ -59,9 +56,9 @@ func newGate(l *leading, s *apiServer, slow *prometheus.CounterVec) *gate {
 	return &gate{leading: l, server: s, now: time.Now, slow: slow, running: map[*passing]bool{}}
 }
 
-// before puts the gate before a reconciler.
+// before wraps a reconciler.
 func (g *gate) before(controller string, r reconcile.Reconciler) reconcile.Reconciler {
-	counted := g.slow.WithLabelValues(controller) // which is there from the beginning, as 0
+	counted := g.slow.WithLabelValues(controller) // creates the series, at 0
 	return reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 		term, err := g.open(ctx)
 		if err != nil {
@@ -85,14 +82,13 @@ func (g *gate) before(controller string, r reconcile.Reconciler) reconcile.Recon
 		case ctx.Err() != nil:
 			return ctrl.Result{}, nil
 		case term.Err() != nil:
-			// What was interrupted is looked at anew when this operator leads again.
+			// An interrupted subject is reconciled again when this operator leads again.
 			return ctrl.Result{RequeueAfter: time.Millisecond}, nil
 		}
 		return result, err
 	})
 }
 
-// ended notes the end of a reconciliation.
 func (g *gate) ended(p *passing) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -102,7 +98,7 @@ func (g *gate) ended(p *passing) {
 	}
 }
 
-// rests tells that the operator is quiet, if it is, or looks again later.
+// rests calls quiet if the operator is quiet, and checks again later otherwise.
 func (g *gate) rests() {
 	g.mu.Lock()
 	quiet := g.done-g.counted <= littleWork && len(g.running) == 0
@@ -117,7 +113,7 @@ func (g *gate) rests() {
 	}
 }
 
-// open waits for a term in which something may be done.
+// open waits for a term in which reconciliations may run.
 func (g *gate) open(ctx context.Context) (context.Context, error) {
 	for {
 		term, changed := g.leading.present()
@@ -141,7 +137,6 @@ func (g *gate) open(ctx context.Context) (context.Context, error) {
 	}
 }
 
-// healthy fails when a reconciliation hangs.
 func (g *gate) healthy(*http.Request) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -15,37 +15,36 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// importProgress asks pods that make disks how far they are. They have no rights to the
-// API by which they could say so, and the operator has none to their logs. Nobody waits
-// for an answer: what is known is that of the question before. What a pod answers is
-// anybody's word, and is shown.
+// importProgress asks the pods that fill disks for their progress: they have no access to the API
+// to report it, and the operator has none to their logs. Calls do not block: the result is that of
+// the previous query. The answers are not trustworthy, and are only displayed.
 type importProgress struct {
 	ask func(ctx context.Context, address string) (runnerconfig.ImportProgress, error)
 	now func() time.Time
 
 	mu    sync.Mutex
 	known map[types.UID]*knownProgress
-	// asks are the questions that wait for an answer, until life ends.
+	// asks are the pending queries; life ends them.
 	asks sync.WaitGroup
 	life context.Context
 	end  context.CancelFunc
 }
 
-// knownProgress is what one pod has said.
+// knownProgress is what one pod has reported.
 type knownProgress struct {
 	said   *runnerconfig.ImportProgress
-	at     time.Time // of the last question
+	at     time.Time // of the last query
 	asking bool
 }
 
 const (
-	// progressPause is how often a pod is asked, and progressPatience how long it may take
-	// to answer.
+	// progressPause is the interval at which a pod is asked, progressPatience the timeout of a
+	// query.
 	progressPause    = 5 * time.Second
 	progressPatience = 3 * time.Second
-	// progressKept is how long a pod is remembered that nobody asks for.
+	// progressKept is how long the progress of a pod is kept that is no longer queried.
 	progressKept = 10 * time.Minute
-	// maxAsked is how many are asked at a time.
+	// maxAsked limits concurrent queries.
 	maxAsked = 16
 )
 
@@ -54,8 +53,8 @@ func newImportProgress(now func() time.Time) *importProgress {
 	return &importProgress{ask: askProgress(), now: now, known: map[types.UID]*knownProgress{}, life: life, end: end}
 }
 
-// Start implements controller-runtime's Runnable: when the operator ends, nobody is asked
-// any more, and no question is left behind.
+// Start implements controller-runtime's Runnable. When the operator ends, it waits for pending
+// queries to end.
 func (a *importProgress) Start(ctx context.Context) error {
 	<-ctx.Done()
 	a.mu.Lock()
@@ -65,7 +64,7 @@ func (a *importProgress) Start(ctx context.Context) error {
 	return nil
 }
 
-// of is how far a pod is, as far as it is known, nil if it is not; and the pod is asked.
+// of returns the known progress of a pod, or nil, and queries the pod.
 func (a *importProgress) of(pod *corev1.Pod) *runnerconfig.ImportProgress {
 	if pod == nil || pod.Status.Phase != corev1.PodRunning || net.ParseIP(pod.Status.PodIP) == nil {
 		return nil
@@ -93,7 +92,6 @@ func (a *importProgress) of(pod *corev1.Pod) *runnerconfig.ImportProgress {
 	return k.said
 }
 
-// learn asks one pod.
 func (a *importProgress) learn(k *knownProgress, address string) {
 	ctx, cancel := context.WithTimeout(a.life, progressPatience)
 	defer cancel()
@@ -106,7 +104,7 @@ func (a *importProgress) learn(k *knownProgress, address string) {
 	}
 }
 
-// askProgress asks over HTTP, directly, and goes nowhere else.
+// askProgress queries over HTTP, without a proxy and without following redirects.
 func askProgress() func(ctx context.Context, address string) (runnerconfig.ImportProgress, error) {
 	c := &http.Client{
 		Transport:     &http.Transport{Proxy: nil, DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: 4 << 10},

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// fieldIndex is an index of the objects of a type.
 type fieldIndex struct {
 	object client.Object
 	name   string
@@ -47,15 +46,14 @@ func addIndexes(ctx context.Context, to client.FieldIndexer) error {
 	return nil
 }
 
-// otherThan are the instances of objects that do not have the name that they
-// would be looked for by.
+// otherThan indexes the instances of objects that cannot be found by their name.
 func otherThan(name func(instance string) string) client.IndexerFunc {
 	return func(o client.Object) []string {
 		return slices.DeleteFunc(instanceOf(o), func(instance string) bool { return o.GetName() == name(instance) })
 	}
 }
 
-// podMachines are the machines that a pod may be of: by its label, and by its name.
+// podMachines returns the machines that a pod may belong to: by its label, and by its name.
 func podMachines(o client.Object) []string {
 	return slices.Compact(append(instanceOf(o), o.GetName()))
 }
@@ -67,7 +65,7 @@ func instanceOf(o client.Object) []string {
 	return nil
 }
 
-// foreignOf are those of an object's claims that its name does not lead to.
+// foreignOf returns those of an object's claims that cannot be derived from its name.
 func foreignOf(o client.Object) []string {
 	switch o := o.(type) {
 	case *corev1.Pod:

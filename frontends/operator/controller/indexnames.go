@@ -6,42 +6,40 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 )
 
-// The indexes of the caches. An entry costs a third of a kilobyte, so that only
-// what cannot be found by a name has any: a machine's own objects have none.
+// The indexes of the caches. An entry costs a third of a kilobyte, so only what cannot be found by
+// name is indexed.
 const (
-	// byInstance finds objects of a machine that have other names than the
-	// operator gives.
+	// byInstance finds objects of a machine whose names differ from those that the operator gives.
 	byInstance = "vmop.instance"
-	// byClaim finds the pods that use a claim, and the machines that refer to
-	// it, if the claim's name does not lead to them.
+	// byClaim finds the pods that use a claim, and the machines that refer to it, if the claim
+	// cannot be derived from the machine's name.
 	byClaim = "vmop.claim"
-	// anyClaim, which is the name of none, is under byClaim for machines that cannot
-	// be understood: they may refer to any.
+	// anyClaim, which is not a valid name, is under byClaim for machines that cannot be decoded:
+	// they may refer to any claim.
 	anyClaim = "*"
-	// byShare finds the machines that have a claim as a folder.
+	// byShare finds the machines that share a claim as a folder.
 	byShare = "vmop.share"
-	// byHostPort finds the pods that take a port of their node.
+	// byHostPort finds the pods that use a port of their node.
 	byHostPort = "vmop.hostPort"
-	// byPool finds the machines that are assigned from a pool; all that are
-	// assigned are under anyPool too, which is the name of no pool.
+	// byPool finds the machines that are assigned from a pool; all assigned machines are also under
+	// anyPool, which is not a valid name.
 	byPool  = "vmop.pool"
 	anyPool = "*"
 	// byClass finds the machines that name a class.
 	byClass = "vmop.class"
-	// byMachine finds the operations and the attachments of a machine. The latter are
-	// under byClaim, too.
+	// byMachine finds the operations and the attachments of a machine. The latter are under
+	// byClaim, too.
 	byMachine = "vmop.machine"
-	// byClusterImage finds the disks and images that are made of an image of the cluster.
+	// byClusterImage finds the disks and images that are copies of an image of the cluster.
 	byClusterImage = "vmop.clusterImage"
 )
 
-// foreignClaims are those of the claims whose names do not lead to an object's, by the name
-// that the object of a machine has.
+// foreignClaims returns those of the claims that cannot be derived from the object's name; of
+// derives an object's claim from the machine's name.
 func foreignClaims(name string, of func(machine string) string, claims []string) []string {
 	return slices.DeleteFunc(claims, func(claim string) bool {
 		return slices.ContainsFunc(objects.ClaimMachines(claim), func(machine string) bool { return of(machine) == name })
 	})
 }
 
-// itself is the name of what has that of its machine.
 func itself(machine string) string { return machine }

@@ -10,8 +10,8 @@ func objectLabels() labels.Set {
 	return labels.Set{names.LabelName: names.AppName, names.LabelManagedBy: names.ManagedBy}
 }
 
-// podLabels are those of the pods that are watched: one label only, so that a
-// selector can say which pods are not, see [starts].
+// podLabels are the labels of watched pods: a single one, so that a selector can express which pods
+// are not watched, see [starts].
 func podLabels() labels.Set {
 	return labels.Set{names.LabelComponent: names.ComponentRunner}
 }
@@ -20,11 +20,11 @@ func secretLabels() labels.Set {
 	return labels.Set{names.LabelName: names.AppName, names.LabelComponent: names.ComponentDisplaySecret}
 }
 
-// watchedSecrets selects the display secrets, and the certificates, the user data and the
-// keys of exporters, of images and of uploads that the operator has put into Secrets.
+// watchedSecrets selects the display secrets, and the Secrets that the operator creates for
+// certificates, user data and the keys of exporters, images and uploads.
 func watchedSecrets() labels.Selector {
 	out := labels.SelectorFromSet(labels.Set{names.LabelName: names.AppName})
-	// The values are labels, or else nothing could be selected by them.
+	// The values are valid as labels, since they are selected by.
 	r, err := labels.NewRequirement(names.LabelComponent, selection.In, []string{
 		names.ComponentDisplaySecret, names.ComponentDisplayCertificate, names.ComponentUserData,
 		names.ComponentAttachment, names.ComponentImageKey, names.ComponentTransfer,

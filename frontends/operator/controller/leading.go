@@ -19,16 +19,14 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// leading is whether this operator may act. Losing the lease does not end the
-// process: caches and queues stay as they are, everything that is under way is
-// ended, and the operator runs for the lease again.
+// leading tracks whether this operator may act. Losing the lease does not end the process: caches
+// and queues stay, everything in progress is ended, and the operator runs for the lease again.
 //
-// That two never act at a time follows from the times: a term ends by a clock of
-// its own when the last renewal is as old as the renew deadline, counted from
-// before its request was sent; and nobody else takes the lease before it has seen
-// no renewal for the lease duration, which is longer. A term's context ends its
-// requests, and no request begins after its end. (client-go's own callback comes
-// late: the elector first tries to give the lease back.)
+// Two operators never act at the same time: a term ends by its own clock when the last renewal is
+// as old as the renew deadline, counted from before its request was sent; and another operator
+// takes the lease only after it has seen no renewal for the lease duration, which is longer. The
+// context of a term ends its requests, and no request begins after it. client-go's own callback
+// comes too late: the elector first tries to release the lease.
 type leading struct {
 	now   func() time.Time
 	begin func() // before each term
@@ -36,15 +34,15 @@ type leading struct {
 	mu sync.Mutex
 	// alone: there is no lease.
 	alone bool
-	// elected: the elector says so.
+	// elected is set by the elector.
 	elected bool
 	// until is when the term ends unless the lease is renewed.
 	until time.Time
 	timer *time.Timer
-	// term is the present one, nil if there is none.
+	// term is the present term's context, nil if there is none.
 	term context.Context
 	end  context.CancelCauseFunc
-	// changed is closed and made anew when a term begins.
+	// changed is closed and replaced when a term begins.
 	changed chan struct{}
 }
 
@@ -54,7 +52,6 @@ func newLeading(alone bool, begin func()) *leading {
 	return l
 }
 
-// set changes what is known of the lease.
 func (l *leading) set(change func()) {
 	l.mu.Lock()
 	change()
@@ -89,7 +86,7 @@ func (l *leading) update() {
 	}
 }
 
-// present returns the context of the present term, or what to wait for.
+// present returns the context of the present term, or the channel to wait on.
 func (l *leading) present() (context.Context, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,13 +96,12 @@ func (l *leading) present() (context.Context, <-chan struct{}) {
 	return l.term, nil
 }
 
-// is reports whether this operator leads.
 func (l *leading) is() bool {
 	term, _ := l.present()
 	return term != nil
 }
 
-// renewed is a lock that notes when it was written for this operator.
+// renewed is a lock that records when it was written for this operator.
 type renewed struct {
 	resourcelock.Interface
 	note func(sent time.Time)
@@ -171,14 +167,13 @@ func newElection(config *rest.Config, o LeaderElection, l *leading, s *apiServer
 	return e, nil
 }
 
-// run runs for the lease until the context ends. Then it gives it back, so that the
-// next operator need not wait; nothing may be under way by then.
+// run runs for the lease until the context ends, and then releases it, so that the next operator
+// need not wait; nothing may be in progress by then.
 //
-// client-go tells of each candidacy and each election. Of those after the first one
-// nothing is told but what an outage of the API server, which the log has, does not
-// explain.
+// client-go logs each candidacy and each election. After the first, only those are logged that an
+// outage of the API server, which is logged itself, does not explain.
 func (e *election) run(ctx context.Context) error {
-	var told atomic.Bool // that the lease was lost
+	var told atomic.Bool // whether the loss of the lease was logged
 	candidacy := ctx
 	for e.server.reachable(ctx) == nil {
 		again := candidacy != ctx
@@ -216,7 +211,6 @@ func (e *election) run(ctx context.Context) error {
 	return nil
 }
 
-// release gives the lease back if it is held.
 func (e *election) release() {
 	ctx, cancel := context.WithTimeout(context.Background(), e.options.RenewDeadline/2)
 	defer cancel()
@@ -231,5 +225,5 @@ func (e *election) release() {
 	}
 }
 
-// errNotLeading ends a reconciliation whose operator does not lead any more.
+// errNotLeading ends a reconciliation whose operator no longer leads.
 var errNotLeading = errors.New("this operator does not lead any more")

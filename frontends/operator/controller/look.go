@@ -11,20 +11,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// look is one observation while it is made: of what one request is about. After an
-// error it does nothing.
+// look is an observation in progress of the subject of one request. After an error it does nothing.
 type look struct {
 	*reader
 	ctx             context.Context
 	namespace, name string
-	// The namespace is that of all objects but those that are in none.
+	// The namespace is that of all objects but cluster-scoped ones.
 	memory *subjectMemory
-	// behind: the caches do not show yet what was written because of an earlier look.
+	// behind: the caches do not yet show what was written after an earlier look.
 	behind bool
 	err    error
 }
 
-// key is where an object is that the look reads.
+// key returns where to read an object.
 func (w *look) key(kind, name string) types.NamespacedName {
 	if w.kinds[kind].cluster {
 		return types.NamespacedName{Name: name}
@@ -32,9 +31,8 @@ func (w *look) key(kind, name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: w.namespace, Name: name}
 }
 
-// subject reads the object that the look is about, into one that is empty, or from the
-// API server. It is none if there is no such
-// object, and if nothing is to be decided yet: what was written is still to be shown.
+// subject reads the object of the look into an empty one, or from the API server. It returns the
+// zero value if the object does not exist, or if the caches do not yet show earlier writes.
 func subject[T cached](w *look, kind string, into T) T {
 	var none T
 	found, err := get(w.ctx, w.cache, w.key(kind, w.name), into)
@@ -42,7 +40,7 @@ func subject[T cached](w *look, kind string, into T) T {
 		return none
 	}
 	if w.awaits() {
-		// Nothing is decoded or decided for what is still to come.
+		// Nothing is decoded or decided before the caches show earlier writes.
 		w.behind = true
 		return none
 	}
@@ -50,9 +48,8 @@ func subject[T cached](w *look, kind string, into T) T {
 	return seen
 }
 
-// keptSubject is the subject of a look of a kind that is kept as it is, and what it says:
-// of one that cannot be understood its metadata, and why, because it must be possible to
-// delete it.
+// keptSubject reads the subject of a look and decodes it. Of one that cannot be decoded it returns
+// the metadata and the reason, because it must remain possible to delete it.
 func keptSubject[T any](w *look, kind string) (stored *kept[T], object *T, unreadable string) {
 	stored = subject(w, kind, &kept[T]{})
 	if stored == nil || w.err != nil {
@@ -68,14 +65,13 @@ func keptSubject[T any](w *look, kind string) (stored *kept[T], object *T, unrea
 	return stored, object, unreadable
 }
 
-// cached is a type of objects that are read.
 type cached interface {
 	comparable
 	client.Object
 }
 
-// awaits reports whether the caches lack something that was just written. What
-// they show is forgotten.
+// awaits reports whether the caches lack something that was just written, and forgets the writes
+// that they show.
 func (w *look) awaits() bool {
 	for name, wrote := range w.memory.written {
 		kind, kept := w.kinds[name.kind]
@@ -99,9 +95,9 @@ func (w *look) awaits() bool {
 	return false
 }
 
-// mayCome reports whether the caches may still come to show what was written at a
-// time. While they are not fed, as during and after an outage, asking the API server
-// for each object instead would only add to its trouble.
+// mayCome reports whether the caches may still come to show what was written at a time. While the
+// watches are interrupted, as during and after an outage, reading each object from the API server
+// instead would only add to its load.
 func (w *look) mayCome(at time.Time) bool {
 	now := w.now()
 	if since := w.steady(); since.IsZero() || now.Sub(since) < cacheLag {
@@ -110,8 +106,8 @@ func (w *look) mayCome(at time.Time) bool {
 	return now.Sub(at) < cacheLag
 }
 
-// believed judges what the cache has of an object, nil for nothing. It returns the
-// object, from the API server into what fresh makes if the cache is not to be believed.
+// believed returns an object as the cache has it (nil for none), or as read from the API server
+// into fresh() if the cache is not to be trusted.
 func (w *look) believed(name object, cached client.Object, fresh func() client.Object) client.Object {
 	if wrote, ok := w.memory.written[name]; ok {
 		switch {
@@ -121,7 +117,7 @@ func (w *look) believed(name object, cached client.Object, fresh func() client.O
 			w.behind = true
 			return cached
 		default:
-			// It may have been deleted before it was to be seen.
+			// It may have been deleted before the cache showed it.
 			w.memory.seen(name)
 			w.memory.doubt(name)
 		}
@@ -149,7 +145,6 @@ func (w *look) believed(name object, cached client.Object, fresh func() client.O
 	return live
 }
 
-// one reads an object by its name.
 func one[T cached](w *look, kind, name string, into T) T {
 	var none T
 	if w.err != nil {
@@ -171,7 +166,7 @@ func one[T cached](w *look, kind, name string, into T) T {
 	return none
 }
 
-// list reads the objects that an index has.
+// list reads the objects of an index.
 func (w *look) list(into client.ObjectList, index, value string) {
 	if w.err != nil {
 		return
@@ -179,8 +174,8 @@ func (w *look) list(into client.ObjectList, index, value string) {
 	w.err = list(w.ctx, w.cache, into, index, w.namespace, value)
 }
 
-// refusals are the writes that the API server refused, in an order of their own. It
-// may take now what was forbidden before the namespace got what machines need.
+// refusals returns the refused writes in a stable order. A write that was forbidden before the
+// namespace got the objects that machines need may be accepted now.
 func (w *look) refusals(now time.Time) []reconcile.Failure {
 	var out []reconcile.Failure
 	prepared := w.prepared.since(w.namespace)

@@ -6,7 +6,6 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 )
 
-// machines is what an engine has to know of machines.
 type machines struct {
 	*reader
 	settings objects.Settings
@@ -14,5 +13,4 @@ type machines struct {
 	ends     *prometheus.CounterVec
 }
 
-// observed is what was seen of a machine.
 type observed = sight[machinekind.Snapshot]

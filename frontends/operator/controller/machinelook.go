@@ -7,10 +7,9 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// machineLook is a look at a machine.
 type machineLook struct{ *look }
 
-// attachmentsBy are those that an index has, in an order of their own.
+// attachmentsBy returns the attachments of an index, in a stable order.
 func attachmentsBy(w *look, index, value string) []spec.VirtualMachineBlockDeviceAttachment {
 	var l storedAttachmentList
 	w.list(&l, index, value)

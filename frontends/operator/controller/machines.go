@@ -17,7 +17,7 @@ func (k *machines) kind() kind[machinekind.Snapshot] {
 	}
 }
 
-// countEnds counts the ends that were told.
+// countEnds counts the ends that events were emitted for.
 func (k *machines) countEnds(_ context.Context, _ *observed, events []reconcile.Event) {
 	for i := range events {
 		if machinekind.TellsEnd(&events[i]) {
@@ -26,9 +26,9 @@ func (k *machines) countEnds(_ context.Context, _ *observed, events []reconcile.
 	}
 }
 
-// prepare lets a machine start when it is its turn, and makes sure at the API server
-// of what a plan asks for that lets a machine go or deletes its disks. One that a
-// pod keeps from starting that no cache shows comes again by itself.
+// prepare lets a machine start when it is its turn, and verifies at the API server a plan that
+// releases a machine or deletes its disks. A machine that waits for a pod that no cache shows wakes
+// by itself.
 func (k *machines) prepare(ctx context.Context, o *observed, plan reconcile.Plan, memory *subjectMemory) (p *prepared, err error) {
 	s := &o.snapshot
 	p = &prepared{plan: plan}
@@ -71,7 +71,7 @@ func (k *machines) prepare(ctx context.Context, o *observed, plan reconcile.Plan
 		}
 	}
 	if has := s.Pod(); p.plan.Releases() && (has == nil || p.plan.DeletesConfigMaps()) {
-		// The operator before may have made one that the cache does not show.
+		// The previous operator may have created one that the cache does not show.
 		name := objects.PodName(s.VM.Name)
 		if has != nil {
 			name = has.Name
@@ -81,7 +81,7 @@ func (k *machines) prepare(ctx context.Context, o *observed, plan reconcile.Plan
 			return p, err
 		}
 		if has != nil && (now == nil || now.UID != has.UID) {
-			p.waits = true // for the cache: no start is decided about without a turn
+			p.waits = true // for the cache: no start is decided without a turn
 			return p, nil
 		}
 		s.Pods = slices.DeleteFunc(slices.Clone(s.Pods), func(p corev1.Pod) bool { return p.Name == name })
@@ -91,7 +91,7 @@ func (k *machines) prepare(ctx context.Context, o *observed, plan reconcile.Plan
 		p.plan = machinekind.Decide(*s)
 	}
 	if p.plan.DeletesClaims() {
-		// Somebody may have thought better of it.
+		// The user may have changed the machine meanwhile.
 		if err = k.refresh(ctx, o); err != nil {
 			return p, err
 		}
@@ -100,7 +100,6 @@ func (k *machines) prepare(ctx context.Context, o *observed, plan reconcile.Plan
 	return p, nil
 }
 
-// samePod reports whether two pods are the same version of one.
 func samePod(a, b corev1.Pod) bool {
 	return a.Namespace == b.Namespace && a.Name == b.Name && a.UID == b.UID && a.ResourceVersion == b.ResourceVersion
 }

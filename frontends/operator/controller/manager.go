@@ -18,10 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// GCPercent is what a program that is nothing but an operator gives to
-// debug.SetGCPercent. Most of its memory is what its caches keep, which hardly
-// ever changes: to collect garbage more often than Go does by itself costs little,
-// and saves a third of the resident memory.
+// GCPercent is what a program that is only an operator passes to debug.SetGCPercent. Most of its
+// memory are caches that hardly change: collecting more often than Go's default costs little and
+// saves a third of the resident memory.
 const GCPercent = 40
 
 func machineRegistration() registration {
@@ -33,7 +32,6 @@ func machineRegistration() registration {
 	}
 }
 
-// addMachines adds the controller of machines.
 func addMachines(s *setup) error {
 	concurrency := s.options.Concurrency
 	if concurrency <= 0 {
@@ -73,14 +71,14 @@ func addMachines(s *setup) error {
 	})
 }
 
-// fairQueues makes the queues of a controller.
+// fairQueues returns the constructor of a controller's queues.
 func fairQueues(workers int) func(string, workqueue.TypedRateLimiter[ctrl.Request]) workqueue.TypedRateLimitingInterface[ctrl.Request] {
 	return func(name string, limiter workqueue.TypedRateLimiter[ctrl.Request]) workqueue.TypedRateLimitingInterface[ctrl.Request] {
 		return newFairQueue(name, workers, limiter)
 	}
 }
 
-// machine is the one that the labels name.
+// machine returns the machine that the labels name.
 func (f finder) machine(_ context.Context, o client.Object) []ctrl.Request {
 	return requests(o.GetNamespace(), instanceOf(o))
 }
@@ -109,9 +107,8 @@ func (f finder) machinesOfPool(ctx context.Context, o client.Object) []ctrl.Requ
 	return requests(o.GetNamespace(), f.names(ctx, o.GetNamespace(), byPool, o.GetName()))
 }
 
-// ofClaim are the machines that may come to use a claim. Whether one that has the
-// name for it really does is not looked at: that takes more than another look at
-// the few of them that do not.
+// ofClaim returns the machines that may use a claim. Whether one with a matching name really uses
+// it is not checked: reconciling the few that do not is cheaper.
 func (f finder) ofClaim(ctx context.Context, namespace, claim string) []string {
 	names, into := f.names(ctx, namespace, byClaim, claim), &machine{}
 	for _, name := range objects.ClaimMachines(claim) {
@@ -122,8 +119,7 @@ func (f finder) ofClaim(ctx context.Context, namespace, claim string) []string {
 	return names
 }
 
-// names are those of the machines that an index has. A cache that cannot be
-// read is one that stops.
+// names returns the names of the machines of an index. A cache that cannot be read is stopping.
 func (f finder) names(ctx context.Context, namespace, index, value string) []string {
 	var l machineList
 	if list(ctx, f.cache, &l, index, namespace, value) != nil {
@@ -136,7 +132,7 @@ func (f finder) names(ctx context.Context, namespace, index, value string) []str
 	return out
 }
 
-// all are the names of the machines of a namespace.
+// all returns the names of the machines of a namespace.
 func (f finder) all(ctx context.Context, namespace string) []string {
 	var l machineList
 	if f.cache.List(ctx, &l, client.InNamespace(namespace)) != nil {

@@ -14,36 +14,34 @@ import (
 )
 
 const (
-	// cacheLag is how long the caches may take to show what was written.
+	// cacheLag is how long the caches may take to show a write.
 	cacheLag = 5 * time.Second
-	// unfedLag is the same while they are not fed.
+	// unfedLag is the same while the watches are interrupted.
 	unfedLag = 30 * time.Second
-	// recheck is when to look again if no watch says that they do.
+	// recheck is when to look again if no watch wakes the subject.
 	recheck = time.Second
-	// settle is how long a status may be held back while objects are made.
+	// settle is how long a status may be held back while objects are created.
 	settle = 2 * time.Second
-	// maxRetry is the longest delay before something is tried again that failed.
+	// maxRetry is the longest delay between retries.
 	maxRetry = time.Minute
-	// failureAge is how long a refusal is kept that was not tried again: the
-	// plan does not want the write any more. It is more than the longest delay
-	// between two attempts.
+	// failureAge is how long a refusal is kept that was not retried, because the plan no longer
+	// wants the write. It must exceed the longest delay between two attempts.
 	failureAge = 15 * time.Minute
 )
 
 // object names an object of the namespace.
 type object struct{ kind, name string }
 
-// written is what the caches have to show.
+// written is a write that the caches have yet to show.
 type written struct {
-	// uid and version are those of the answer to the write; without a version
-	// the object of this uid has to be gone or going.
+	// uid and version are those of the answer to the write; without a version, the object of this
+	// uid has to be deleted or being deleted.
 	uid     types.UID
 	version string
 	at      time.Time
 }
 
-// confirmedBy reports whether what a cache has is the object as it was written, or
-// newer.
+// confirmedBy reports whether the cached object is as written, or newer.
 func (w *written) confirmedBy(o client.Object) bool {
 	switch {
 	case w.version == "":
@@ -57,30 +55,27 @@ func (w *written) confirmedBy(o client.Object) bool {
 	return err != nil || order >= 0
 }
 
-// subjectMemory is what is known of what requests are about, such as a machine, that
-// the cluster does not tell. None of it is needed after a restart: it saves writes,
-// and it explains refusals, which then are met anew.
+// subjectMemory is what is known of a subject beside the cluster. None of it is needed after a
+// restart: it saves writes and explains refusals, which then occur again.
 type subjectMemory struct {
-	// written are writes that the caches did not show yet.
+	// written are writes that the caches do not show yet.
 	written map[object]written
-	// doubts are objects that are to be read from the API server.
+	// doubts are objects to be read from the API server.
 	doubts map[object]bool
 	// failures are the refused writes.
 	failures map[reconcile.Target]refusal
-	// looked is when the observation was begun that is acted upon.
+	// looked is when the observation began that is acted on.
 	looked time.Time
 	// held is since when a status is held back.
 	held time.Time
-	// asked is since when it asks for its turn, as a machine does whose pod is wanted
-	// and whose claims are there; turns counts how often it was not its turn since.
+	// asked is since when a machine has waited for its turn: its pod is wanted and its claims
+	// exist; turns counts how often it was not its turn since.
 	asked time.Time
 	turns int
-	// stale counts the writes in a row that failed because the observation that
-	// they were decided on was old.
+	// stale counts the consecutive writes that failed because their observation was old.
 	stale int
 }
 
-// wrote notes a write.
 func (m *subjectMemory) wrote(o object, w written) {
 	if m.written == nil {
 		m.written = map[object]written{}
@@ -88,15 +83,15 @@ func (m *subjectMemory) wrote(o object, w written) {
 	m.written[o] = w
 }
 
-// seen notes that a write is not waited for any more. Most machines wait for none, and
-// a map that had something keeps its room.
+// seen records that a write is no longer waited for. The map is dropped when empty, since most
+// machines wait for none and a map keeps its size.
 func (m *subjectMemory) seen(o object) {
 	if delete(m.written, o); len(m.written) == 0 {
 		m.written = nil
 	}
 }
 
-// doubt asks for a look at the object itself.
+// doubt has the object read from the API server.
 func (m *subjectMemory) doubt(o object) {
 	if m.doubts == nil {
 		m.doubts = map[object]bool{}
@@ -107,15 +102,13 @@ func (m *subjectMemory) doubt(o object) {
 // refusal is a write that was refused.
 type refusal struct {
 	reconcile.Failure
-	// looked is when the observation was begun that led to it: what came later may
-	// not have been there when the API server refused it.
+	// looked is when the observation began that led to it: objects created later may have been
+	// missing when the API server refused.
 	looked time.Time
 }
 
-// forbidden reports whether the API server said that it may not be.
 func (r *refusal) forbidden() bool { return r.Reason == string(metav1.StatusReasonForbidden) }
 
-// failed counts a refusal.
 func (m *subjectMemory) failed(f reconcile.Failure) {
 	if m.failures == nil {
 		m.failures = map[reconcile.Target]refusal{}
@@ -128,13 +121,12 @@ func (m *subjectMemory) failed(f reconcile.Failure) {
 type memories struct {
 	mu sync.Mutex
 	of map[types.NamespacedName]*subjectMemory
-	// forbidden are the subjects that were refused something which they may not, by
-	// their namespaces.
+	// forbidden are the subjects, by namespace, with a write that the API server forbade.
 	forbidden map[string]map[string]bool
 }
 
-// get returns the memory of a subject. controller-runtime never reconciles one
-// twice at the same time, so that it needs no lock of its own.
+// get returns the memory of a subject. It needs no lock of its own: controller-runtime never
+// reconciles a subject concurrently.
 func (m *memories) get(key types.NamespacedName) *subjectMemory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -147,7 +139,6 @@ func (m *memories) get(key types.NamespacedName) *subjectMemory {
 	return m.of[key]
 }
 
-// clear forgets all.
 func (m *memories) clear() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -161,7 +152,7 @@ func (m *memories) forget(key types.NamespacedName) {
 	m.note(key, false)
 }
 
-// looked notes, after a subject was looked at, whether it waits for a right.
+// looked records, after a reconciliation, whether the subject waits for a right.
 func (m *memories) looked(key types.NamespacedName, memory *subjectMemory) {
 	waits := false
 	for _, r := range memory.failures {
@@ -172,7 +163,7 @@ func (m *memories) looked(key types.NamespacedName, memory *subjectMemory) {
 	m.note(key, waits)
 }
 
-// note is called with the lock held.
+// note must be called with the lock held.
 func (m *memories) note(key types.NamespacedName, waits bool) {
 	in := m.forbidden[key.Namespace]
 	switch {
@@ -190,7 +181,7 @@ func (m *memories) note(key types.NamespacedName, waits bool) {
 	}
 }
 
-// waitingIn are the subjects of a namespace that wait for a right.
+// waitingIn returns the subjects of a namespace that wait for a right.
 func (m *memories) waitingIn(namespace string) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

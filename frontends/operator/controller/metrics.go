@@ -27,7 +27,6 @@ func newWriteCounter(to prometheus.Registerer) (*writeCounter, error) {
 	return &writeCounter{c}, err
 }
 
-// newSlowCounter counts reconciliations that take long.
 func newSlowCounter(to prometheus.Registerer) (*prometheus.CounterVec, error) {
 	return register(to, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "vmop_slow_reconciliations_total",
@@ -45,7 +44,6 @@ func (w *writeCounter) count(verb, kind string, err error) {
 	w.total.WithLabelValues(verb, kind, result).Inc()
 }
 
-// newEndCounter counts how machines end.
 func newEndCounter(to prometheus.Registerer) (*prometheus.CounterVec, error) {
 	return register(to, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "vmop_machine_ends_total",
@@ -53,8 +51,8 @@ func newEndCounter(to prometheus.Registerer) (*prometheus.CounterVec, error) {
 	}, []string{"cause"}))
 }
 
-// ends are the causes that are counted by their names: others come from whoever
-// wrote the end of a pod, and there is no end of them.
+// ends are the causes that are counted by name: others come from whoever wrote the end of a pod,
+// and their number is unbounded.
 var ends = []string{"GuestShutdown", "GuestReset", "GuestPanic", "HostRequest", "HostForced", "HostQuit", "QemuFailure", "HelperFailure", "StartFailure", "Evicted", "OOMKilled", "PodFailed", "PodSucceeded"}
 
 func endNamed(cause string) string {
@@ -64,7 +62,6 @@ func endNamed(cause string) string {
 	return "Other"
 }
 
-// newPanicCounter counts the panics of guests.
 func newPanicCounter(to prometheus.Registerer) (prometheus.Counter, error) {
 	return register(to, prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "vmop_guest_panics_total",
@@ -72,8 +69,8 @@ func newPanicCounter(to prometheus.Registerer) (prometheus.Counter, error) {
 	}))
 }
 
-// panicsTold counts the panics that a version of a machine tells of and the one before
-// did not. What an operator finds when it begins is none: another one has counted it.
+// panicsTold counts the panics by which a version of a machine exceeds the previous one. Those that
+// an operator finds at its start were counted by its predecessor.
 func panicsTold(total prometheus.Counter, leads func() bool) handler.EventHandler {
 	return handler.Funcs{UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[ctrl.Request]) {
 		before, is := e.ObjectOld.(*machine)
@@ -84,8 +81,8 @@ func panicsTold(total prometheus.Counter, leads func() bool) handler.EventHandle
 	}}
 }
 
-// morePanics is 0 or more. The number of a machine begins anew when it is started, and
-// that of another one of its name does.
+// morePanics returns the increase, at least 0: the count restarts when a machine is started or
+// replaced by another of its name.
 func morePanics(before, now *machine) int64 {
 	was := before.panics
 	if before.UID != now.UID || now.panics < was {
@@ -94,8 +91,8 @@ func morePanics(before, now *machine) int64 {
 	return max(now.panics-was, 0)
 }
 
-// register adds a collector, or returns the one that is there already:
-// controller-runtime has one registry for all managers of a process.
+// register adds a collector, or returns the one already registered: controller-runtime has one
+// registry for all managers of a process.
 func register[C prometheus.Collector](to prometheus.Registerer, c C) (C, error) {
 	err := to.Register(c)
 	if already := (prometheus.AlreadyRegisteredError{}); errors.As(err, &already) {
@@ -106,7 +103,7 @@ func register[C prometheus.Collector](to prometheus.Registerer, c C) (C, error) 
 	return c, err
 }
 
-// census counts machines when it is asked to.
+// census counts machines when it is collected.
 type census struct {
 	machines, waiting *prometheus.Desc
 
@@ -123,7 +120,7 @@ func newCensus() *census {
 	}
 }
 
-// of lets it count the machines of a cache, while its operator leads.
+// of sets the cache whose machines are counted while its operator leads.
 func (c *census) of(from cache.Cache, leads func() bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -144,7 +141,8 @@ func (c *census) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	if !filled(ctx, from, &machine{}) {
-		// It has no number, and the other metrics do not wait for one; nor does an end.
+		// The count is unknown; the other metrics must not wait for it, nor must the end of the
+		// process.
 		return
 	}
 	var list machineList

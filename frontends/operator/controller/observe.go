@@ -22,8 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// observe looks at a machine and all that it depends on. It is nil if there is no
-// such machine.
+// observe returns nil if the machine does not exist.
 func (k *machines) observe(l *look) *observed {
 	w := machineLook{l}
 	stored := subject(l, spec.KindVirtualMachine, &machine{})
@@ -34,7 +33,7 @@ func (k *machines) observe(l *look) *observed {
 	vm, err := stored.decode()
 	bare := err != nil && stored.DeletionTimestamp != nil
 	if bare {
-		// It must be possible to delete it.
+		// It must remain possible to delete it.
 		vm, err = metadataOf[spec.VirtualMachine](&stored.stored)
 	}
 	if err != nil {
@@ -74,8 +73,8 @@ func (k *machines) observe(l *look) *observed {
 		s.Secrets[n.Name] = w.secretState(n)
 	}
 	if s.Service == nil && w.err == nil && objects.Service(vm, k.settings, objects.UsedDisplaySecret(vm, s.DisplaySecrets)) != nil {
-		// It is going to be applied, which would take over one that the cache
-		// does not show because it is not ours.
+		// Applying it would take over a service that the cache does not show because it is not
+		// ours.
 		s.Service = w.readService(w.name)
 	}
 	s.Pool = w.pool(vm)
@@ -84,7 +83,7 @@ func (k *machines) observe(l *look) *observed {
 	return out
 }
 
-// attachments are those that name the machine. One that cannot be understood is none.
+// attachments returns the attachments of the machine that can be decoded.
 func (w machineLook) attachments() []spec.VirtualMachineBlockDeviceAttachment {
 	if _, kept := w.kinds[spec.KindAttachment]; !kept {
 		return nil
@@ -92,7 +91,7 @@ func (w machineLook) attachments() []spec.VirtualMachineBlockDeviceAttachment {
 	return attachmentsBy(w.look, byMachine, w.name)
 }
 
-// readService reads a service that may belong to any owner.
+// readService reads a service that may have any owner.
 func (w machineLook) readService(name string) *corev1.Service {
 	s := &corev1.Service{}
 	found, err := get(w.ctx, w.live, types.NamespacedName{Namespace: w.namespace, Name: name}, s)
@@ -102,8 +101,8 @@ func (w machineLook) readService(name string) *corev1.Service {
 	return s
 }
 
-// certificate reads the Secret of a certificate, which may be anybody's, and forgets
-// what is in it.
+// certificate reads the Secret of a certificate, which may have any owner, without keeping its
+// contents.
 func (w machineLook) certificate(name string) *corev1.Secret {
 	if w.err != nil {
 		return nil
@@ -116,9 +115,9 @@ func (w machineLook) certificate(name string) *corev1.Secret {
 	return machinekind.CondenseCertificate(s)
 }
 
-// secretState looks whether there is a Secret, and of which types it is not, without
-// being shown what is in it: metadata alone has no type, but the API server selects by
-// it. Where the operator may not ask, the runner says what is missing.
+// secretState determines whether a Secret exists, and which types it does not have, without reading
+// its data: metadata lacks the type, but the API server can select by it. Where the operator has no
+// access, the runner reports what is missing.
 func (w machineLook) secretState(n machinekind.NeededSecret) machinekind.SecretState {
 	selector := fields.OneTermEqualSelector("metadata.name", n.Name)
 	there, asked := w.hasSecret(selector)
@@ -137,8 +136,8 @@ func (w machineLook) secretState(n machinekind.NeededSecret) machinekind.SecretS
 	return machinekind.SecretThere
 }
 
-// hasSecret reports whether the namespace has a Secret that a selector selects. asked
-// is false if the operator may not know.
+// hasSecret reports whether the namespace has a selected Secret. asked is false if the operator has
+// no access.
 func (w machineLook) hasSecret(selector fields.Selector) (there, asked bool) {
 	if w.err != nil {
 		return false, false
@@ -156,8 +155,8 @@ func (w machineLook) hasSecret(selector fields.Selector) (there, asked bool) {
 	return len(l.Items) > 0, true
 }
 
-// pods are those that matter to the machine: with the name of its next one, with its
-// labels, or with one of the claims of it and its attachments.
+// pods returns the pods that matter to the machine: by the name of its next one, by its labels, or
+// by one of its claims or those of its attachments.
 func (w machineLook) pods(vm *spec.VirtualMachine, attachments []spec.VirtualMachineBlockDeviceAttachment) []corev1.Pod {
 	next := objects.PodName(vm.Name)
 	pod := one(w.look, kindPod, next, &corev1.Pod{})
@@ -169,8 +168,8 @@ func (w machineLook) pods(vm *spec.VirtualMachine, attachments []spec.VirtualMac
 	return out
 }
 
-// ownPod is the pod that the next steps of a machine are about, of those with the name of
-// its next one or its labels; nil if there is none.
+// ownPod returns the pod, of those with the next name or the labels of a machine, that the next
+// steps are about, or nil.
 func (w machineLook) ownPod(vm *spec.VirtualMachine) *corev1.Pod {
 	if vm == nil {
 		return nil
@@ -179,7 +178,6 @@ func (w machineLook) ownPod(vm *spec.VirtualMachine) *corev1.Pod {
 	return s.Pod()
 }
 
-// ownPods are the pods with the name of a machine's next one or its labels.
 func (w machineLook) ownPods(name string) []corev1.Pod {
 	var l corev1.PodList
 	w.list(&l, byInstance, name)
@@ -189,7 +187,7 @@ func (w machineLook) ownPods(name string) []corev1.Pod {
 	return l.Items
 }
 
-// podsBeside are those but for the one with a name.
+// podsBeside returns the pods of [machineLook.pods] but for the one with a name.
 func (w machineLook) podsBeside(vm *spec.VirtualMachine, attachments []spec.VirtualMachineBlockDeviceAttachment, name string) []corev1.Pod {
 	var out []corev1.Pod
 	seen := map[string]bool{name: true}
@@ -223,7 +221,7 @@ func (w machineLook) podsBeside(vm *spec.VirtualMachine, attachments []spec.Virt
 	return out
 }
 
-// portPods finds who has the ports of a node that a pod waits for.
+// portPods returns the pods that have the ports of a node that a pod waits for.
 func (w machineLook) portPods(pod *corev1.Pod) []corev1.Pod {
 	var out []corev1.Pod
 	for _, port := range machinekind.ContendedPorts(pod) {
@@ -242,7 +240,7 @@ func (w machineLook) portPods(pod *corev1.Pod) []corev1.Pod {
 	return out
 }
 
-// pod is a pod of the cache, nil if there is none.
+// pod returns a pod of the cache, or nil.
 func (w machineLook) pod(name string) *corev1.Pod {
 	if w.err != nil {
 		return nil
@@ -299,7 +297,7 @@ func (w machineLook) claims(s *machinekind.Snapshot) {
 	}
 }
 
-// mentioned are the claims made for a machine that another one has in its manifest.
+// mentioned returns the claims created for a machine that another machine refers to.
 func (w machineLook) mentioned(vm *spec.VirtualMachine) []string {
 	var out []string
 	var unknown machineList
@@ -355,7 +353,7 @@ func (w machineLook) secrets(s *machinekind.Snapshot) {
 	default: // it was read because it was in the way
 		s.SecretInTheWay = machinekind.CondenseForeign(secret)
 	}
-	// A name may be taken by what no cache shows.
+	// A name may be taken by an object that no cache shows.
 	for machinekind.MakesCertificate(s.VM) {
 		free := objects.PickCertificate(s.VM, s.Certificates, s.Now).Free
 		other := one(w.look, kindSecret, free, &corev1.Secret{})
@@ -369,13 +367,12 @@ func (w machineLook) secrets(s *machinekind.Snapshot) {
 	slices.SortFunc(s.Certificates, byName)
 }
 
-// userData finds what the operator has made of the user data of a manifest, beside the
-// Secrets that are found already.
+// userData finds the Secrets for the manifest's user data that were not found before.
 func (w machineLook) userData(s *machinekind.Snapshot) {
 	var holders corev1.ConfigMapList
 	w.list(&holders, byInstance, s.VM.Name)
 	s.UserDataHolders = holders.Items
-	// A name may be taken by what no cache shows.
+	// A name may be taken by an object that no cache shows.
 	for w.err == nil {
 		next := objects.PickUserData(s.VM, s.UserData, s.UserDataHolders)
 		if next.Free == "" {
@@ -398,7 +395,6 @@ func (w machineLook) userData(s *machinekind.Snapshot) {
 	slices.SortFunc(s.UserDataHolders, func(a, b corev1.ConfigMap) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// instanceLabelled reports whether a secret is a display secret of the machine.
 func instanceLabelled(s *corev1.Secret, vm string) bool {
 	for k, v := range secretLabels() {
 		if s.Labels[k] != v {
@@ -408,8 +404,8 @@ func instanceLabelled(s *corev1.Secret, vm string) bool {
 	return s.Labels[names.LabelInstance] == vm
 }
 
-// pool reads the pool that the machine is assigned from. One that cannot be
-// understood is none: the machine goes on without it.
+// pool reads the pool that the machine is assigned from. One that cannot be decoded counts as
+// missing: the machine goes on without it.
 func (w machineLook) pool(vm *spec.VirtualMachine) *spec.VmPool {
 	if w.err != nil || vm.Status.Assignment == nil || vm.Status.Assignment.Pool == "" {
 		return nil
@@ -426,9 +422,8 @@ func (w machineLook) pool(vm *spec.VirtualMachine) *spec.VmPool {
 	return decoded
 }
 
-// pods are those that matter to a machine: with the name of its next one as observed,
-// others that the caches show now, and those that share disks with it of which the turn
-// knows beside them.
+// pods returns the pods that matter to a machine: the observed one with its next name, others that
+// the caches show now, and those known to the turn that share disks with it.
 func (t *turn) pods(ctx context.Context, r *reader, s *machinekind.Snapshot) ([]corev1.Pod, error) {
 	w := machineLook{&look{reader: r, ctx: ctx, namespace: t.namespace}}
 	next := objects.PodName(s.VM.Name)

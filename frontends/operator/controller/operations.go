@@ -27,9 +27,8 @@ func operationRegistration() registration {
 	return keptRegistration[spec.VirtualMachineOperation](spec.KindOperation, spec.ResourceOperations, addOperations)
 }
 
-// addOperations adds the controller of operations. A request is about those of one
-// machine, whose name it has: so that one worker decides about all of them, and sees
-// what it has written about one before it decides about another.
+// addOperations adds the controller of operations. A request has the name of a machine, so that one
+// worker decides about all its operations and sees what it wrote for one before the next.
 func addOperations(s *setup) error {
 	ended, err := newOperationCounter(metrics.Registry)
 	if err != nil {
@@ -39,7 +38,7 @@ func addOperations(s *setup) error {
 	machineOf := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []ctrl.Request {
 		return requests(o.GetNamespace(), operatedOn(o))
 	})
-	// Most machines have no operation, and most looks at one are about something else.
+	// Most machines have no operation, and most changes of one do not concern operations.
 	ofMachine := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []ctrl.Request {
 		of := []string{o.GetName()}
 		if _, is := o.(*corev1.Pod); is {
@@ -55,7 +54,6 @@ func addOperations(s *setup) error {
 	})
 }
 
-// operations is what an engine has to know of the operations of a machine.
 type operations struct {
 	cleanup operationkind.Cleanup
 	ended   *prometheus.CounterVec
@@ -65,13 +63,12 @@ func (k *operations) kind() kind[operationkind.Snapshot] {
 	return kind[operationkind.Snapshot]{observe: k.observe, decide: operationkind.Decide, told: k.countEnds}
 }
 
-// observe looks at a machine and its operations.
 func (k *operations) observe(w *look) *sight[operationkind.Snapshot] {
 	if w.awaits() {
 		w.behind = true
 		return nil
 	}
-	// What does not come to be seen is gone by now.
+	// What the caches do not show was deleted.
 	clear(w.memory.written)
 	var all storedOperationList
 	w.list(&all, byMachine, w.name)
@@ -105,18 +102,17 @@ func (k *operations) observe(w *look) *sight[operationkind.Snapshot] {
 	return out
 }
 
-// operated is a machine as far as its status is to be believed, or why there is none.
+// operated returns a machine with the trustworthy part of its status, or why there is none.
 func operated(m *machine) (vm *spec.VirtualMachine, unreadable string) {
 	vm, err := m.decode()
 	if err != nil {
 		return nil, err.Error()
 	}
-	// A machine that no runner of ours has reported about may have VM-Operator's.
+	// The status of a machine that no runner of ours has reported on may be VM-Operator's.
 	vm.Status = *m.authors.Believed(&vm.Status, !m.authors.Reported())
 	return vm, ""
 }
 
-// countEnds counts the operations that have ended.
 func (k *operations) countEnds(ctx context.Context, o *sight[operationkind.Snapshot], events []reconcile.Event) {
 	for i := range events {
 		e := &events[i]
@@ -127,7 +123,6 @@ func (k *operations) countEnds(ctx context.Context, o *sight[operationkind.Snaps
 	}
 }
 
-// newOperationCounter counts how operations end.
 func newOperationCounter(to prometheus.Registerer) (*prometheus.CounterVec, error) {
 	return register(to, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "vmop_operations_total",

@@ -35,9 +35,9 @@ import (
 )
 
 const (
-	// stopTimeout is how long a stop waits for what is being written.
+	// stopTimeout is how long a stop waits for writes in progress.
 	stopTimeout = 20 * time.Second
-	// definitionsPause is the time between two looks for the definitions.
+	// definitionsPause is the interval at which the definitions are looked for.
 	definitionsPause = time.Second
 )
 
@@ -49,26 +49,25 @@ type Operator struct {
 	leading *leading
 	gate    *gate
 
-	// kinds are those that it looks after.
 	kinds []registration
 
 	mu sync.Mutex
 	// forget is called before each term in which this operator leads.
 	forget []func()
-	// waits says what the operator waits for before it is ready, empty when it is.
+	// waits is what the operator waits for before it is ready; empty when it is.
 	waits string
 }
 
-// New makes an operator. It asks nothing of the cluster before it is started.
+// New returns an operator. It makes no request before it is started.
 func New(config *rest.Config, o Options) (*Operator, error) {
 	if len(o.Namespaces) > 0 && len(o.Without) > 0 {
 		return nil, errors.New("namespaces to look after and namespaces to leave out exclude each other")
 	}
 	config = rest.CopyConfig(config)
-	// It would cost the API server a tenth of its time in large lists.
+	// Compression would cost the API server a tenth of its time in large lists.
 	config.DisableCompression = true
 	if config.QPS > 0 && config.RateLimiter == nil {
-		// Every kind has a client of its own, and would have a limit of its own.
+		// Every kind has its own client, which would have a limit of its own.
 		config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, config.Burst)
 	}
 	s, err := newAPIServer(config, o.Log)
@@ -97,19 +96,17 @@ func New(config *rest.Config, o Options) (*Operator, error) {
 	return out, nil
 }
 
-// Logs returns the loggers for controller-runtime and for client-go, both of which
-// have one for all of a process: they are silent about what fails because the API
-// server is away.
+// Logs returns the process-wide loggers for controller-runtime and for client-go: they suppress
+// failures that are due to an unreachable API server.
 func (o *Operator) Logs() (controllers, clients logr.Logger) {
 	return o.server.quiet(o.options.Log, false), o.server.quiet(o.options.Log.WithName("client"), true)
 }
 
-// Start looks after the machines until the context ends. It waits for an API server
-// that cannot be reached and for the definitions of the resources; losing the lease
-// does not end it.
+// Start looks after the machines until the context ends. It waits for an unreachable API server and
+// for the resource definitions; losing the lease does not end it.
 func (o *Operator) Start(ctx context.Context) error {
-	// What is around the manager lives a little longer: the lease is given back when
-	// nothing is written any more.
+	// Everything around the manager lives longer: the lease is released only when nothing is
+	// written any more.
 	outer, end := context.WithCancel(context.WithoutCancel(ctx))
 	var around sync.WaitGroup
 	defer around.Wait()
@@ -144,15 +141,14 @@ func (o *Operator) Start(ctx context.Context) error {
 	return m.Start(ctx)
 }
 
-// waitFor notes what the operator waits for.
 func (o *Operator) waitFor(what string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.waits = what
 }
 
-// manager makes the manager, as soon as the cluster has what it needs. It is nil if
-// the context ended before.
+// manager builds the manager once the cluster has what it needs. It is nil if the context ended
+// before.
 func (o *Operator) manager(ctx context.Context) (manager.Manager, error) {
 	told := ""
 	for ctx.Err() == nil {
@@ -186,8 +182,8 @@ func (o *Operator) manager(ctx context.Context) (manager.Manager, error) {
 	return nil, nil
 }
 
-// passes reports whether an error of the beginning may pass by itself: the API
-// server is away or only just starting, or the definitions are still to come.
+// passes reports whether an error at the start may be temporary: the API server is away or
+// starting, or the definitions are still missing.
 func passes(err error) bool {
 	return errors.As(err, new(*missingError)) || errors.As(err, new(*url.Error)) || meta.IsNoMatchError(err) ||
 		apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) || apierrors.IsTooManyRequests(err) ||
@@ -195,14 +191,14 @@ func passes(err error) bool {
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// missingError says that the cluster does not know a resource.
+// missingError reports that the cluster does not know a resource.
 type missingError struct{ resource string }
 
 func (e *missingError) Error() string {
 	return fmt.Sprintf("the definition of %s.%s: kubectl apply -k deploy/crds makes it", e.resource, spec.GroupName)
 }
 
-// definitions looks whether the cluster knows the resources.
+// definitions checks that the cluster knows the resources.
 func (o *Operator) definitions(ctx context.Context) error {
 	config := rest.CopyConfig(o.config)
 	config.Timeout = probeTimeout
@@ -229,7 +225,6 @@ func (o *Operator) definitions(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// build makes the manager with its controllers.
 func (o *Operator) build(ctx context.Context) (manager.Manager, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, eventsv1.AddToScheme} {
@@ -239,7 +234,7 @@ func (o *Operator) build(ctx context.Context) (manager.Manager, error) {
 	}
 	kinds := o.kinds
 	if len(o.options.Namespaces) > 0 {
-		// They are one operator's, who sees all namespaces.
+		// They belong to the one operator that sees all namespaces.
 		kinds = without(kinds, spec.KindClusterImage)
 		switch may, err := o.mayReadClasses(ctx); {
 		case err != nil:
@@ -333,11 +328,9 @@ func orNone(address string) string {
 	return address
 }
 
-// endingCache lets an operator end while its caches cannot be filled.
-//
-// A manager's wait for its caches does not return when the context has ended, and takes a
-// whole processor (docs/decisions/operator.md). Here the caches say that they are filled
-// when everything ends.
+// endingCache lets an operator end while its caches cannot be filled: a manager's wait for its
+// caches does not return when the context has ended, and spins (docs/decisions/operator.md). This
+// one reports synced when the context ends.
 type endingCache struct {
 	cache.Cache
 	process context.Context
@@ -351,9 +344,9 @@ func (c *endingCache) WaitForCacheSync(ctx context.Context) bool {
 	return c.Cache.WaitForCacheSync(ctx) || c.process.Err() != nil
 }
 
-// serveProbes lets a cluster know whether the operator lives and whether it has
-// seen the cluster. One that waits to lead is ready. The probes are there from the
-// beginning, so that nobody ends an operator that waits for the API server.
+// serveProbes serves the liveness and readiness probes. An operator that waits for the lease is
+// ready. They are served from the beginning, so that the kubelet does not kill an operator that
+// waits for the API server.
 func (o *Operator) serveProbes(ctx context.Context, around *sync.WaitGroup) error {
 	if o.options.ProbeAddress == "" || o.options.ProbeAddress == "0" {
 		return nil
@@ -391,9 +384,8 @@ func (o *Operator) ready(*http.Request) error {
 	return nil
 }
 
-// mayReadClasses asks whether the operator may read classes. They are the cluster's,
-// and an operator that is installed in a namespace has no right outside of it by that
-// alone.
+// mayReadClasses asks whether the operator may read classes. They are cluster-scoped, and an
+// operator installed in a namespace has by itself no rights outside of it.
 func (o *Operator) mayReadClasses(ctx context.Context) (bool, error) {
 	c, err := authorization.NewForConfig(o.config)
 	if err != nil {
@@ -407,7 +399,7 @@ func (o *Operator) mayReadClasses(ctx context.Context) (bool, error) {
 		}, metav1.CreateOptions{})
 		switch {
 		case apierrors.IsForbidden(err):
-			return true, nil // nobody says so; the watch will
+			return true, nil // unknown; the watch will find out
 		case err != nil:
 			return false, fmt.Errorf("ask whether classes may be read: %w", err)
 		case !answer.Status.Allowed:

@@ -8,28 +8,28 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// typical is a machine that runs, as API servers have it. TestTypicalMachine renews it.
+// typical is a running machine as API servers return it. TestTypicalMachine renews it.
 //
 //go:embed typical.json
 var typical []byte
 
-// dictionary is what most machines have in common: the names of fields and conditions and
-// what the conditions say.
+// dictionary has what most machines have in common: names of fields and conditions, and their
+// messages.
 var dictionary = sync.OnceValue(func() *s2.Dict { return s2.MakeDict(typical, nil) })
 
-// packed is JSON that is kept for long and read now and then. Of a machine it takes a
-// tenth to a quarter of the text, and as many microseconds to be read as it has kilobytes.
+// packed is compressed JSON that is kept for long and read rarely. A machine takes a tenth to a
+// quarter of its text, and about a microsecond per kilobyte to read.
 type packed []byte
 
 func pack(text []byte) packed {
-	return bytes.Clone(dictionary().Encode(nil, text)) // which has room for what cannot be packed
+	return bytes.Clone(dictionary().Encode(nil, text)) // with room for incompressible text
 }
 
-// text is what was packed; nothing, if nothing was.
+// text returns the uncompressed text, or nothing.
 func (p packed) text() []byte {
 	text, err := dictionary().Decode(nil, p)
 	if err != nil {
-		return nil // it was not packed here, and reading it tells
+		return nil // not packed here; decoding reports it
 	}
 	return text
 }

@@ -32,8 +32,8 @@ func poolRegistration() registration {
 	}
 }
 
-// addPools adds the controller that keeps up the assignments of the machines of a
-// namespace: the request's name is empty.
+// addPools adds the controller of the assignments of the machines of a namespace: the request's
+// name is empty.
 func addPools(s *setup) error {
 	k := &pools{told: map[types.UID]string{}}
 	namespace := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []ctrl.Request {
@@ -47,10 +47,8 @@ func addPools(s *setup) error {
 	})
 }
 
-// pools is what an engine has to know of the pools of a namespace.
 type pools struct {
-	// told are the versions of pools of which was told that they cannot be
-	// understood. There is one worker.
+	// told are the versions of pools that were reported as not decodable. There is one worker.
 	told map[types.UID]string
 }
 
@@ -58,13 +56,13 @@ func (k *pools) kind() kind[poolkind.Snapshot] {
 	return kind[poolkind.Snapshot]{observe: k.observe, decide: poolkind.Decide, done: assigned, told: k.noteTold}
 }
 
-// observe looks at the pools of a namespace and at the machines that are assigned.
+// observe reads the pools of a namespace and the assigned machines.
 func (k *pools) observe(w *look) *sight[poolkind.Snapshot] {
 	if w.awaits() {
 		w.behind = true
 		return nil
 	}
-	// What does not come to be seen is gone by now.
+	// What the caches do not show was deleted.
 	clear(w.memory.written)
 	var machines machineList
 	w.list(&machines, byPool, anyPool)
@@ -83,7 +81,7 @@ func (k *pools) observe(w *look) *sight[poolkind.Snapshot] {
 	for i := range machines.Items {
 		m := &machines.Items[i]
 		if vm, err := m.decode(); err == nil {
-			// A machine that no runner of ours has reported about may have VM-Operator's.
+			// The status of a machine that no runner of ours has reported on may be VM-Operator's.
 			vm.Status = *m.authors.Believed(&vm.Status, !m.authors.Reported())
 			s.Machines = append(s.Machines, *vm)
 		}
@@ -105,7 +103,6 @@ func (k *pools) observe(w *look) *sight[poolkind.Snapshot] {
 	return out
 }
 
-// members are the machines of the pools of a namespace.
 func members(w *look, pools int) []poolkind.Member {
 	if pools == 0 || w.err != nil {
 		return nil
@@ -123,7 +120,7 @@ func members(w *look, pools int) []poolkind.Member {
 	return out
 }
 
-// noteTold notes which pools were told of.
+// noteTold records which pools an event was emitted for.
 func (k *pools) noteTold(ctx context.Context, o *sight[poolkind.Snapshot], _ []reconcile.Event) {
 	for _, u := range o.snapshot.Unreadable {
 		if !u.Told {
@@ -133,13 +130,12 @@ func (k *pools) noteTold(ctx context.Context, o *sight[poolkind.Snapshot], _ []r
 	}
 }
 
-// assigned tells of an assignment that has changed.
+// assigned logs a changed assignment.
 func assigned(ctx context.Context, a reconcile.Action) {
 	log.FromContext(ctx).Info("assignment changed", "machine", a.Target().Name)
 }
 
-// assignmentChanged lets events of machines through that matter to
-// assignments.
+// assignmentChanged passes events of machines that matter to assignments.
 func assignmentChanged() predicate.Predicate {
 	assigned := func(o client.Object) bool { return len(poolOf(o)) > 0 }
 	return predicate.Funcs{
@@ -158,8 +154,8 @@ func assignmentChanged() predicate.Predicate {
 // sizesDelay is how long changes of the sizes of pools are gathered.
 const sizesDelay = time.Second
 
-// sizesChanged lets the sizes of pools be counted a moment after machines have changed
-// that matter to them, together with what else changes until then.
+// sizesChanged requests the sizes of pools to be counted shortly after relevant changes of
+// machines, together with further changes until then.
 func sizesChanged() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 	count := func(o client.Object, q queue) {
@@ -192,7 +188,7 @@ func sizesChanged() handler.EventHandler {
 	}
 }
 
-// usage is what of a machine says who uses it.
+// usage returns the fields of a machine that show who uses it.
 func usage(o client.Object) []any {
 	m, ok := o.(*machine)
 	if !ok {

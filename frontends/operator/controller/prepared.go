@@ -22,14 +22,14 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// preparation is an object that a namespace needs for its machines and that the
-// operator does not read: that it lacks is known by what the API server refuses.
+// preparation is an object that a namespace needs for its machines and that the operator does not
+// read: its absence shows in what the API server refuses.
 type preparation struct {
 	resource schema.GroupVersionResource
 	name     string
 }
 
-// preparedBy are those that deploy/ makes, and the commands that conditions name.
+// preparedBy lists the objects that deploy/ and the commands named in conditions create.
 func preparedBy() []preparation {
 	bindings := rbacv1.SchemeGroupVersion.WithResource("rolebindings")
 	return []preparation{
@@ -39,23 +39,22 @@ func preparedBy() []preparation {
 	}
 }
 
-// preparations notices when a namespace gets what its machines need, so that those go
-// on that were refused something before. It is no part of the caches: an operator
-// without the right to watch, of an installation from before, works as well, and tries
-// what was refused again after its pauses.
+// preparations notices when a namespace gets the objects that its machines need, so that machines
+// retry what was refused. It is not part of the caches: an operator of an earlier installation,
+// without the right to watch, still works, and retries after its delays.
 type preparations struct {
 	client     metadata.Interface
 	namespaces []string
 	server     *apiServer
 	log        logr.Logger
 	now        func() time.Time
-	// refused is once told that it may not watch.
+	// refused limits the report that watching is forbidden to one.
 	refused sync.Once
 
 	mu sync.Mutex
-	// at is when a namespace got something last.
+	// at is when a namespace last got such an object.
 	at map[string]time.Time
-	// goOn is called with a namespace that got something, and returns how many go on.
+	// goOn is called with a namespace that got an object, and returns the number of subjects woken.
 	goOn []func(namespace string) int
 }
 
@@ -79,7 +78,7 @@ func (p *preparations) Start(ctx context.Context) error {
 	return nil
 }
 
-// informer watches the objects of one name, which is what the operator's role lets it.
+// informer watches the objects of one name, as the operator's role permits.
 func (p *preparations) informer(what preparation, namespace string) (toolscache.SharedIndexInformer, error) {
 	only, from := fields.OneTermEqualSelector(metav1.ObjectNameField, what.name).String(), p.client.Resource(what.resource).Namespace(namespace)
 	lw := &toolscache.ListWatch{
@@ -111,7 +110,7 @@ func (p *preparations) informer(what preparation, namespace string) (toolscache.
 	return out, err
 }
 
-// bare is what is kept: that there is such an object.
+// bare reduces an object to its existence.
 func bare(o *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion}}
 }
@@ -123,7 +122,7 @@ func versionOf(o any) string {
 	return ""
 }
 
-// failed is told why a watch fails. It is tried again.
+// failed is called when a watch fails, which is retried.
 func (p *preparations) failed(ctx context.Context, r *toolscache.Reflector, err error) {
 	if !apierrors.IsForbidden(err) {
 		toolscache.DefaultWatchErrorHandler(ctx, r, err)
@@ -153,7 +152,7 @@ func (p *preparations) got(o any) {
 	}
 }
 
-// lost forgets a namespace, which may be one that is gone.
+// lost forgets a namespace, which may have been deleted.
 func (p *preparations) lost(o any) {
 	if gone, is := o.(toolscache.DeletedFinalStateUnknown); is {
 		o = gone.Obj
@@ -165,14 +164,14 @@ func (p *preparations) lost(o any) {
 	}
 }
 
-// then has a function called with each namespace that gets something.
+// then registers a function to be called with each namespace that gets such an object.
 func (p *preparations) then(goOn func(namespace string) int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.goOn = append(p.goOn, goOn)
 }
 
-// since reports when a namespace got something last, zero if it did not.
+// since returns when a namespace last got such an object, or zero.
 func (p *preparations) since(namespace string) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()

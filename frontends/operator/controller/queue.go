@@ -10,29 +10,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 )
 
-// The priorities of reconciliations. Between namespaces they do not count, but
-// for lowPriority.
+// The priorities of reconciliations. Between namespaces only lowPriority counts.
 const (
-	// lowPriority is controller-runtime's for what was there when the operator
-	// started: it is looked at when nothing else is to be done.
+	// lowPriority is controller-runtime's for objects that existed when the operator started: they
+	// are reconciled when nothing else is to be done.
 	lowPriority = handler.LowPriority
-	// begunPriority is that of machines that were begun: they go before the other
-	// machines of their namespace, so that one is finished before many are begun.
+	// begunPriority is that of machines whose creation has begun: they go before others of their
+	// namespace, so that one is finished before many are begun.
 	begunPriority = 10
 )
 
-// fairQueue is the queue of a controller's work. Namespaces have their turns, one
-// request each, however many requests each of them has; and none keeps more than
-// half of the workers busy, so that the others go on where its writes are slow,
-// such as those that an admission webhook holds up.
+// fairQueue is the queue of a controller. Namespaces take turns, one request each, regardless of
+// how many each has; and none occupies more than half of the workers, so that others proceed where
+// a namespace's writes are slow, for example because of an admission webhook.
 type fairQueue struct {
 	*workqueue.Typed[ctrl.Request]
 	order   *turnOrder
 	limiter workqueue.TypedRateLimiter[ctrl.Request]
 
 	mu sync.Mutex
-	// later are the requests that are added after a while. One that is added
-	// before is not added again then: the reconciliation says anew when.
+	// later are the requests with a delay. One that is added before is not added again then: its
+	// reconciliation returns a new delay.
 	later map[ctrl.Request]*later
 }
 
@@ -43,8 +41,7 @@ type later struct {
 
 var _ priorityqueue.PriorityQueue[ctrl.Request] = &fairQueue{}
 
-// newFairQueue makes a queue for a number of workers. The name is that of its
-// metrics.
+// newFairQueue returns a queue for a number of workers. The name is that of its metrics.
 func newFairQueue(name string, workers int, limiter workqueue.TypedRateLimiter[ctrl.Request]) *fairQueue {
 	order := newTurnOrder(max(1, workers/2))
 	return &fairQueue{
@@ -139,15 +136,15 @@ func (q *fairQueue) GetWithPriority() (item ctrl.Request, priority int, shutdown
 	return item, 0, shutdown
 }
 
-// Done implements [workqueue.TypedInterface]. The worker that calls it comes for
-// more, so that nobody has to be woken for what its namespace may do now.
+// Done implements [workqueue.TypedInterface]. The calling worker returns for more work, so none has
+// to be woken for what its namespace may do now.
 func (q *fairQueue) Done(item ctrl.Request) {
 	q.order.release(item.Namespace)
 	q.Typed.Done(item)
 }
 
-// ShutDown implements [workqueue.TypedInterface]. What waits is dropped: the next
-// operator looks at everything.
+// ShutDown implements [workqueue.TypedInterface]. Waiting requests are dropped: the next operator
+// reconciles everything.
 func (q *fairQueue) ShutDown() {
 	q.order.close()
 	q.mu.Lock()
@@ -159,30 +156,29 @@ func (q *fairQueue) ShutDown() {
 	q.Typed.ShutDown()
 }
 
-// turnOrder is the order in which requests are served.
 type turnOrder struct {
 	mu sync.Mutex
-	// share is how many requests of a namespace are served at a time.
+	// share limits the concurrent requests of a namespace.
 	share  int
 	active map[string]int
-	// level is that of each request that waits, or that has not been added yet.
+	// level is the priority of each request that waits or has not been added yet.
 	level map[ctrl.Request]int
 	// queued are those of them that wait.
 	queued map[ctrl.Request]bool
 	// rings has the usual requests first, then those of low priority.
 	rings [2]ring
-	// closed: what waits is not served any more.
+	// closed: waiting requests are no longer served.
 	closed bool
 }
 
-// ring is the namespaces that have something to do, in the order of their turns.
+// ring is the namespaces that have requests, in the order of their turns.
 type ring struct {
 	names []string
 	lines map[string]*line
 }
 
-// line is a namespace's requests, those that were begun first. A request that was
-// raised is in two of them, and is passed over where it is not any more.
+// line is a namespace's requests, begun ones first. A raised request is in both lists, and is
+// skipped in the one where it is outdated.
 type line struct{ begun, others []ctrl.Request }
 
 func newTurnOrder(share int) *turnOrder {
@@ -193,7 +189,7 @@ func newTurnOrder(share int) *turnOrder {
 	return o
 }
 
-// raise notes the priority of a request until it is served. The highest counts.
+// raise records the highest priority of a request until it is served.
 func (o *turnOrder) raise(item ctrl.Request, priority int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -224,7 +220,7 @@ func (o *turnOrder) put(item ctrl.Request) {
 	}
 }
 
-// Touch implements [workqueue.Queue]: raise has put the request where it belongs.
+// Touch implements [workqueue.Queue]: raise has already placed the request.
 func (o *turnOrder) Touch(ctrl.Request) {}
 
 // Push implements [workqueue.Queue].
@@ -238,8 +234,8 @@ func (o *turnOrder) Push(item ctrl.Request) {
 	o.put(item)
 }
 
-// Len implements [workqueue.Queue]: the number of requests whose namespace may
-// have another one served. It counts to one only, which is what is asked for.
+// Len implements [workqueue.Queue]: the number of requests whose namespace may have another one
+// served. It counts no further than one, which is all that callers need.
 func (o *turnOrder) Len() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -251,8 +247,8 @@ func (o *turnOrder) Len() int {
 	return 0
 }
 
-// turn is the place in a ring of the namespace whose turn it is, -1 if there is
-// none. Namespaces that have nothing left leave the ring.
+// turn returns the index in a ring of the namespace whose turn it is, or -1. Namespaces without
+// requests leave the ring.
 func (o *turnOrder) turn(i int) int {
 	r := &o.rings[i]
 	for at := 0; at < len(r.names); {
@@ -272,7 +268,7 @@ func (o *turnOrder) turn(i int) int {
 	return -1
 }
 
-// current drops the requests at the beginning that are not there any more.
+// current drops outdated requests at the beginning.
 func (o *turnOrder) current(items []ctrl.Request, i int, begun bool) []ctrl.Request {
 	for len(items) > 0 {
 		level := o.level[items[0]]
@@ -302,7 +298,7 @@ func (o *turnOrder) Pop() ctrl.Request {
 		} else {
 			item, l.others = l.others[0], l.others[1:]
 		}
-		// It is the others' turn before it is this one's again.
+		// The namespace moves to the end of the ring.
 		r.names = append(append(r.names[:at], r.names[at+1:]...), name)
 		delete(o.queued, item)
 		delete(o.level, item)
@@ -312,7 +308,7 @@ func (o *turnOrder) Pop() ctrl.Request {
 	return ctrl.Request{}
 }
 
-// release says that a request of a namespace was served.
+// release records that a request of a namespace was served.
 func (o *turnOrder) release(namespace string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -21,58 +21,57 @@ import (
 )
 
 const (
-	// probePause is the time between two attempts to reach an API server that is
-	// away, and probeTimeout how long each may take.
+	// probePause is the time between two attempts to reach an API server that is away, probeTimeout
+	// the timeout of each.
 	probePause   = 250 * time.Millisecond
 	probeTimeout = 5 * time.Second
-	// refusesFirst is how long an API server that refuses to say whether it is ready is
-	// taken for one that has just started, and refuses everything until it has read who
-	// may do what. One that still refuses then says that it may not be asked.
+	// refusesFirst is how long an API server that forbids its readiness endpoint is taken for one
+	// that has just started, and forbids everything until it has read the roles. After that, the
+	// operator has no access to the endpoint.
 	refusesFirst = 3 * time.Second
-	// watchGrace is how long reconciliations wait for the watches to be there again
-	// after an outage.
+	// watchGrace is how long reconciliations wait after an outage for the watches to be
+	// established.
 	watchGrace = 10 * time.Second
-	// watchPause is the time between two attempts at a watch that an API server puts
-	// off, and watchPatience when the reflector is told of it, and backs off.
+	// watchPause is the time between two attempts at a watch that an API server puts off, and
+	// watchPatience when the error is passed to the reflector, which backs off.
 	watchPause    = 500 * time.Millisecond
 	watchPatience = time.Minute
-	// resumable is how long the API server may be away before a watch does not go on from
-	// where it was. One that has started anew does not know that any more.
+	// resumable is how long the API server may be away before a watch is not resumed from where it
+	// was. A restarted API server cannot resume.
 	resumable = 10 * time.Second
-	// tellAfter is how long an outage lasts before it is told; a shorter one is told at
-	// its end, in one line. Who reads the log by kubectl needs the API server, too.
+	// tellAfter is how long an outage lasts before it is logged; a shorter one is logged at its
+	// end, in one line. Reading the log by kubectl needs the API server, too.
 	tellAfter = 2 * time.Minute
 )
 
-// apiServer knows whether the API server can be reached: every request tells, and
-// while none gets an answer one probe looks for all of them. Nobody else need try
-// then: watches and reconciliations wait, which is why they go on at once when it
-// is back, rather than after back-offs of their own, and why an outage is one line
-// of the log.
+// apiServer tracks whether the API server can be reached: every request shows it, and while none is
+// answered, one probe checks for all. Watches and reconciliations wait meanwhile, so that they
+// continue at once when it is back, without back-offs of their own, and an outage is one line of
+// the log.
 type apiServer struct {
 	log   logr.Logger
 	probe func(context.Context) error
 	now   func() time.Time
 
 	mu sync.Mutex
-	// changed is closed and made anew whenever something here changes.
+	// changed is closed and replaced whenever the state changes.
 	changed chan struct{}
-	// away is since when it cannot be reached, zero if it can; back is when it was
-	// again. told: the log has it.
+	// away is since when it cannot be reached, zero if it can; back is when it was reached again.
+	// told: the outage was logged.
 	away, back time.Time
 	told       bool
-	// mayNotAsk: the API server never says whether it is ready.
+	// mayNotAsk: the operator has no access to the readiness endpoint.
 	mayNotAsk bool
-	// watches has whether each of the watches is there; fed is since when all are.
+	// watches records whether each watch is established; fed is since when all are.
 	watches map[*patientWatch]bool
 	fed     time.Time
-	// ctx ends the probes, of which there is one at a time.
+	// ctx ends the probes, of which one runs at a time.
 	ctx    context.Context
 	probes sync.WaitGroup
 
 	// answered: the API server has been reached before.
 	answered atomic.Bool
-	// suppressed counts the lines that were kept from the log.
+	// suppressed counts the suppressed log lines.
 	suppressed atomic.Int64
 }
 
@@ -107,7 +106,7 @@ func newAPIServer(config *rest.Config, log logr.Logger) (*apiServer, error) {
 	return s, nil
 }
 
-// errRefused is the answer of an API server that can be reached and refuses the question.
+// errRefused is the answer of an API server that can be reached and forbids the request.
 var errRefused = errors.New("refused")
 
 // start lets probes run until the context ends; wait waits for the last of them.
@@ -119,13 +118,13 @@ func (s *apiServer) start(ctx context.Context) {
 
 func (s *apiServer) wait() { s.probes.Wait() }
 
-// notify tells those who wait. The lock is held.
+// notify wakes the waiters. The lock must be held.
 func (s *apiServer) notify() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-// observing notes whether requests are answered, to the end of the answers.
+// observing records whether requests are answered, until the end of the answers' bodies.
 func (s *apiServer) observing(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		resp, err := next.RoundTrip(r)
@@ -142,7 +141,7 @@ func (s *apiServer) observing(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// observedBody is an answer whose end is noted if it comes too early.
+// observedBody is a response body whose premature end is recorded.
 type observedBody struct {
 	io.ReadCloser
 	server  *apiServer
@@ -159,7 +158,7 @@ func (b *observedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close implements [io.Closer]. Whoever reads a watch meanwhile gets an error then.
+// Close implements [io.Closer]. A concurrent reader of a watch gets an error then.
 func (b *observedBody) Close() error {
 	b.closed.Store(true)
 	return b.ReadCloser.Close()
@@ -169,7 +168,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// failed says that a request was not answered, and has it looked into.
+// failed records that a request was not answered, and starts a probe.
 func (s *apiServer) failed(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -230,22 +229,20 @@ func (s *apiServer) look(ctx context.Context, cause error) {
 	s.notify()
 }
 
-// refusesForGood reports whether an API server that has refused the question since some
-// time is ready for others.
+// refusesForGood reports whether an API server that has forbidden the endpoint for some time is
+// ready for other requests.
 func (s *apiServer) refusesForGood(since time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.mayNotAsk || s.now().Sub(since) >= refusesFirst
 }
 
-// isAway reports whether the API server cannot be reached.
 func (s *apiServer) isAway() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !s.away.IsZero()
 }
 
-// reachable waits until the API server can be reached.
 func (s *apiServer) reachable(ctx context.Context) error {
 	for {
 		s.mu.Lock()
@@ -262,8 +259,8 @@ func (s *apiServer) reachable(ctx context.Context) error {
 	}
 }
 
-// lasts waits until the API server can be reached, and reports whether it was away for
-// some time before that.
+// lasts waits until the API server can be reached, and reports whether it was away for some time
+// before that.
 func (s *apiServer) lasts(ctx context.Context, some time.Duration) bool {
 	for ctx.Err() == nil {
 		s.mu.Lock()
@@ -281,9 +278,9 @@ func (s *apiServer) lasts(ctx context.Context, some time.Duration) bool {
 	return false
 }
 
-// settled reports whether what the caches show follows what happens: after an
-// outage that is not so before the watches are there again. One that does not come
-// back holds up nobody for ever. Otherwise it returns what to wait for.
+// settled reports whether the caches follow the cluster: after an outage they do not before the
+// watches are established, for which it waits for a limited time. Otherwise it returns what to wait
+// for.
 func (s *apiServer) settled() (bool, <-chan struct{}, time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -302,16 +299,15 @@ func (s *apiServer) settled() (bool, <-chan struct{}, time.Duration) {
 	return true, nil, 0
 }
 
-// patientWatch lists and watches for a cache, but waits while the API server is
-// away: a reflector that fails pauses for up to a minute, one that waits does not.
+// patientWatch lists and watches for a cache, but waits while the API server is away: a reflector
+// that fails pauses for up to a minute, one that waits does not.
 type patientWatch struct {
 	of     toolscache.ListerWatcherWithContext
 	server *apiServer
-	// beside: nobody waits for it to be there.
+	// beside: this watch is not waited for.
 	beside bool
 }
 
-// newInformer makes an informer of a cache.
 func (s *apiServer) newInformer(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	w := &patientWatch{of: toolscache.ToListerWatcherWithContext(lw), server: s}
 	s.mu.Lock()
@@ -339,10 +335,10 @@ func (w *patientWatch) ListWithContext(ctx context.Context, o metav1.ListOptions
 	return list, err
 }
 
-// WatchWithContext implements [toolscache.WatcherWithContext]. After a long outage a watch
-// that goes on would be refused because what it asks for is too old, and the reflector
-// would pause before it reads everything anew. It is told so during the outage, and its
-// pause is over when that ends.
+// WatchWithContext implements [toolscache.WatcherWithContext]. After a long outage, a resumed watch
+// would be refused because its resource version is too old, and the reflector would pause before it
+// lists again. It gets that error during the outage instead, so that its pause is over when the
+// outage ends.
 func (w *patientWatch) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	if o.ResourceVersion != "" && o.SendInitialEvents == nil && w.server.lasts(ctx, resumable) {
 		return nil, apierrors.NewResourceExpired("the API server was away, and may have started anew")
@@ -359,9 +355,9 @@ func (w *patientWatch) WatchWithContext(ctx context.Context, o metav1.ListOption
 	return &stoppedWatch{Interface: made, stopped: func() { w.there(false) }}, nil
 }
 
-// patiently does something as soon as the API server is there and ready for it. One
-// that has just started puts watches off for some seconds while it fills its own
-// caches, and may refuse them until it has read who may do what.
+// patiently calls do as soon as the API server can be reached and is ready. One that has just
+// started puts watches off for some seconds while it fills its own caches, and may forbid them
+// until it has read the roles.
 func (w *patientWatch) patiently(ctx context.Context, do func() error) error {
 	for end := w.server.now().Add(watchPatience); ; {
 		if err := w.server.reachable(ctx); err != nil {
@@ -379,7 +375,7 @@ func (w *patientWatch) patiently(ctx context.Context, do func() error) error {
 	}
 }
 
-// temporary reports whether an API server is likely to give another answer soon.
+// temporary reports whether an API server is likely to answer differently soon.
 func temporary(err error) bool {
 	return observation.Unreachable(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) ||
 		apierrors.IsInternalError(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err)
@@ -401,21 +397,21 @@ func (w *patientWatch) there(is bool) {
 	w.server.notify()
 }
 
-// justBack reports whether an outage has ended a short while ago.
+// justBack reports whether an outage has just ended.
 func (s *apiServer) justBack() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !s.back.IsZero() && s.now().Sub(s.back) < watchGrace
 }
 
-// steady is since when all watches are there, zero if one is not.
+// steady is since when all watches are established, zero if one is not.
 func (s *apiServer) steady() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.fed
 }
 
-// stoppedWatch tells when it is stopped, which whoever reads it does in any case.
+// stoppedWatch notices when it is stopped, which its reader always does.
 type stoppedWatch struct {
 	watch.Interface
 	once    sync.Once
@@ -428,8 +424,8 @@ func (w *stoppedWatch) Stop() {
 	w.Interface.Stop()
 }
 
-// quiet is a logger that keeps silent about what fails because the API server is
-// away; of a client everything is kept back then.
+// quiet wraps a logger to suppress what fails because the API server is away; of a client,
+// everything is suppressed then.
 func (s *apiServer) quiet(log logr.Logger, client bool) logr.Logger {
 	if log.GetSink() == nil {
 		return log
@@ -443,7 +439,7 @@ type quietSink struct {
 	client bool
 }
 
-// Init implements [logr.LogSink]: the sink beneath was made ready before.
+// Init implements [logr.LogSink]: the sink beneath is already initialized.
 func (q *quietSink) Init(logr.RuntimeInfo) {}
 
 // Info implements [logr.LogSink].
@@ -474,7 +470,7 @@ func (q *quietSink) WithName(name string) logr.LogSink {
 	return &quietSink{q.LogSink.WithName(name), q.server, q.client}
 }
 
-// errorsOnly is a logger that tells of nothing but errors.
+// errorsOnly wraps a logger to pass only errors.
 func errorsOnly(log logr.Logger) logr.Logger {
 	if log.GetSink() == nil {
 		return log
@@ -484,7 +480,7 @@ func errorsOnly(log logr.Logger) logr.Logger {
 
 type errorSink struct{ logr.LogSink }
 
-// Init implements [logr.LogSink]: the sink beneath was made ready before.
+// Init implements [logr.LogSink]: the sink beneath is already initialized.
 func (*errorSink) Init(logr.RuntimeInfo) {}
 
 // Info implements [logr.LogSink].

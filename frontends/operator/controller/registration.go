@@ -9,7 +9,7 @@ import (
 
 // registration is one kind of the API group that the operator looks after.
 type registration struct {
-	// kind and resource are its names; object and list make what the caches keep.
+	// object and list create what the caches keep.
 	kind, resource string
 	object         func() client.Object
 	list           func() client.ObjectList
@@ -26,7 +26,7 @@ func keptRegistration[T any](kind, resource string, add func(*setup) error) regi
 	}
 }
 
-// stockKinds are the kinds of others that the caches keep, as in [reconcile.Target].
+// stockKinds are the cached kinds of other API groups, as in [reconcile.Target].
 func stockKinds() map[string]func() client.Object {
 	return map[string]func() client.Object{
 		kindPod:       func() client.Object { return &corev1.Pod{} },
@@ -37,7 +37,6 @@ func stockKinds() map[string]func() client.Object {
 	}
 }
 
-// kindsOf are the kinds that the caches keep, by their names.
 func kindsOf(kinds []registration) map[string]cachedKind {
 	out := map[string]cachedKind{}
 	for name, object := range stockKinds() {
@@ -49,16 +48,16 @@ func kindsOf(kinds []registration) map[string]cachedKind {
 	return out
 }
 
-// setup is what controllers are made with.
+// setup is what controllers are built with.
 type setup struct {
 	manager manager.Manager
 	options Options
 	gate    *gate
 	reader  *reader
 	writes  *writeCounter
-	// starts lets pods begin that have claims, one at a time.
+	// starts lets pods that have claims start, one at a time.
 	starts *starts
-	// forget is called at the beginning of each term, because of what another leader
-	// may have made untrue.
+	// forget is called at the beginning of each term to drop what another leader may have made
+	// untrue.
 	forget []func()
 }

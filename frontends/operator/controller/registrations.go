@@ -1,7 +1,6 @@
 package controller
 
-// registrations are all kinds that it looks after, which are those of
-// [spec.Kinds]. A new one is another line.
+// registrations lists all kinds of [spec.Kinds]. A new one is another line.
 func registrations() []registration {
 	return []registration{
 		machineRegistration(), poolRegistration(), operationRegistration(), classRegistration(),

@@ -8,7 +8,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// requests are one for each name.
 func requests(namespace string, names []string) []ctrl.Request {
 	var out []ctrl.Request
 	seen := map[string]bool{}
@@ -21,7 +20,7 @@ func requests(namespace string, names []string) []ctrl.Request {
 	return out
 }
 
-// retries is the delay after something that could not be reached.
+// retries is the delay after a failure to reach something.
 func retries() workqueue.TypedRateLimiter[ctrl.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](100*time.Millisecond, maxRetry)
 }

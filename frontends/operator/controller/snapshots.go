@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// volumeSnapshot looks at the snapshot of a volume that a disk is to be made of. It is read
-// from the API server, while its disk has no claim yet: a cache would wait for ever for
-// definitions that a cluster may lack.
+// volumeSnapshot reads the volume snapshot that a disk is to be created from. It is read from the
+// API server, while its disk has no claim yet: a cache would wait forever for definitions that a
+// cluster may lack.
 func (w *look) volumeSnapshot(name string) (*diskkind.VolumeSnapshot, diskkind.SnapshotAccess) {
 	stored, access := w.uncached(names.KindVolumeSnapshot, types.NamespacedName{Namespace: w.namespace, Name: name})
 	if stored == nil {
@@ -37,7 +37,7 @@ func (w *look) volumeSnapshot(name string) (*diskkind.VolumeSnapshot, diskkind.S
 		return s, ""
 	}
 	content, access := w.uncached(names.KindVolumeSnapshotContent, types.NamespacedName{Name: bound})
-	// Both name each other, or else anybody's content could be named.
+	// Each must refer to the other, or else a user could name any content.
 	if content == nil || text(content, "spec", "volumeSnapshotRef", "uid") != string(s.UID) {
 		return s, access
 	}
@@ -45,8 +45,8 @@ func (w *look) volumeSnapshot(name string) (*diskkind.VolumeSnapshot, diskkind.S
 	return s, ""
 }
 
-// uncached reads an object of the group of snapshots from the API server; nil if there is
-// none, or it cannot be known.
+// uncached reads an object of the snapshot API group from the API server; nil if there is none, or
+// it cannot be known.
 func (w *look) uncached(kind string, key types.NamespacedName) (*unstructured.Unstructured, diskkind.SnapshotAccess) {
 	if w.err != nil {
 		return nil, ""

@@ -22,15 +22,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// starts lets machines get their pods, so that of several that share a claim each
-// sees the pod of those before it: see [observation.Starts], which decides it and
-// says why that is so. Nobody waits here: who has to wait is told so.
+// starts lets machines get their pods one by one, so that of several that share a claim each sees
+// the pods of those before it: see [observation.Starts], which decides it and explains why. Calls
+// do not block: a machine that has to wait is requeued.
 type starts struct {
 	live, cache client.Reader
 	now         func() time.Time
 
 	mu sync.Mutex
-	// in are those of the namespaces in which machines start.
 	in map[string]*observation.Starts
 }
 
@@ -42,18 +41,17 @@ func newStarts(live, cache client.Reader, now func() time.Time) *starts {
 type turn struct {
 	starts             *starts
 	namespace, machine string
-	// others are the pods that the caches may not show; unshown says that some of
-	// them share disks and are watched: their end may have been told already.
+	// others are the pods that the caches may not show; unshown: some of them share disks and are
+	// watched, so that their end may have been reported already.
 	others  []*corev1.Pod
 	unshown bool
-	// made is the machine's pod once it was created; unanswered says that it may
-	// have been.
+	// made is the machine's pod once it was created; unanswered: it may have been created.
 	made       *corev1.Pod
 	unanswered bool
 }
 
-// begin asks for a machine's turn, which ends with the call of end. It is nil if
-// the machine has to come again.
+// begin asks for a machine's turn, which ends with the call of end. It is nil if the machine has to
+// be requeued.
 func (s *starts) begin(ctx context.Context, vm *spec.VirtualMachine, attachments []spec.VirtualMachineBlockDeviceAttachment, asked time.Time) (*turn, error) {
 	start := observation.Start{
 		Machine: vm.Name, Claims: machinekind.UsedClaims(vm, attachments), Asked: asked,
@@ -76,13 +74,13 @@ func (s *starts) turn(ctx context.Context, namespace string, start observation.S
 	}
 	step, t, err = s.ask(ctx, namespace, start)
 	if step == observation.LookAround || step == observation.LookAtAll {
-		s.looked(namespace, nil) // something is doubted meanwhile; once more
+		s.looked(namespace, nil) // a doubt arose meanwhile; once more
 	}
 	return t, err
 }
 
-// ask asks whether a machine may start. What the caches show by now is told first,
-// so that what is not in others is in them when they are read next.
+// ask asks whether a machine may start. What the caches show is recorded first, so that a pod that
+// is missing from others is in the caches when they are read next.
 func (s *starts) ask(ctx context.Context, namespace string, start observation.Start) (observation.Turn, *turn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +116,7 @@ func (s *starts) ask(ctx context.Context, namespace string, start observation.St
 	return step, t, nil
 }
 
-// shows reports whether the cache shows a pod, or one of its name that came later.
+// shows reports whether the cache shows a pod, or a later one of its name.
 func (s *starts) shows(ctx context.Context, namespace string, m observation.Made) (bool, error) {
 	pod := &corev1.Pod{}
 	found, err := get(ctx, s.cache, types.NamespacedName{Namespace: namespace, Name: m.Name}, pod)
@@ -129,8 +127,7 @@ func (s *starts) shows(ctx context.Context, namespace string, m observation.Made
 	return err == nil && order >= 0, nil
 }
 
-// look looks at the API server for pods that have not ended: at all, or at those
-// that no cache shows.
+// look reads from the API server the pods that have not ended: all, or those that no cache shows.
 func (s *starts) look(ctx context.Context, namespace string, all bool) error {
 	l := &observation.Look{Whole: all, Began: s.now()}
 	options := &client.ListOptions{
@@ -163,11 +160,10 @@ func (s *starts) look(ctx context.Context, namespace string, all bool) error {
 	return nil
 }
 
-// unwatchedPods selects the pods that the caches do not show.
 func unwatchedPods() labels.Selector {
 	out := labels.NewSelector()
 	for key, value := range podLabels() {
-		// The labels are one, or else "not both" could not be said.
+		// There must be one label, or else "not both" could not be expressed.
 		if r, err := labels.NewRequirement(key, selection.NotEquals, []string{value}); err == nil {
 			out = out.Add(*r)
 		}
@@ -182,7 +178,7 @@ func podOf(pod *corev1.Pod, watched bool) observation.Pod {
 	}
 }
 
-// saw notes that the watch has told of a pod: that it is there, or was.
+// saw records that the watch has shown a pod.
 func (s *starts) saw(pod *corev1.Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,7 +204,7 @@ func (s *starts) looked(namespace string, l *observation.Look) {
 	}
 }
 
-// answered notes what became of the creation of the machine's pod.
+// answered records the result of creating the machine's pod.
 func (t *turn) answered(a reconcile.Action, answer client.Object, err error) {
 	if pod, is := created(a); is {
 		t.made, _ = answer.(*corev1.Pod)
@@ -216,7 +212,6 @@ func (t *turn) answered(a reconcile.Action, answer client.Object, err error) {
 	}
 }
 
-// end ends a turn.
 func (t *turn) end() {
 	t.starts.mu.Lock()
 	defer t.starts.mu.Unlock()
@@ -230,7 +225,7 @@ func (t *turn) end() {
 	}
 }
 
-// created is the pod that an action makes.
+// created returns the pod that an action creates.
 func created(a reconcile.Action) (*corev1.Pod, bool) {
 	c, is := a.(reconcile.Create)
 	if !is {

@@ -7,8 +7,8 @@ import (
 
 type storedAttachment = kept[spec.VirtualMachineBlockDeviceAttachment]
 
-// attachedTo is the machine that an attachment names, and attachedClaim the claim. One
-// that cannot be understood has none.
+// attachedTo and attachedClaim return the machine and the claim of an attachment, nothing if it
+// cannot be decoded.
 func attachedTo(o client.Object) []string {
 	return attachmentNames(o, func(a *spec.VirtualMachineBlockDeviceAttachment) string { return a.Spec.VirtualMachineName })
 }

@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// storedClass is a class, and whether it is marked as the default.
 type storedClass struct {
 	kept[spec.VirtualMachineClass]
 	isDefault bool
@@ -28,7 +27,7 @@ func (c *storedClass) DeepCopyObject() runtime.Object {
 	return &out
 }
 
-// DeepCopyObject implements [runtime.Object]. Nothing changes the items.
+// DeepCopyObject implements [runtime.Object]. The items are never modified.
 func (l *storedClassList) DeepCopyObject() runtime.Object {
 	out := *l
 	l.ListMeta.DeepCopyInto(&out.ListMeta)
@@ -52,7 +51,6 @@ func (c *storedClass) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// classNamed is the class that a machine names, for the index.
 func classNamed(o client.Object) []string {
 	if m, ok := o.(*machine); ok && m.class != "" {
 		return []string{m.class}

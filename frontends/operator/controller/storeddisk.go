@@ -17,7 +17,6 @@ type (
 	storedClusterImageList = keptList[spec.ClusterVirtualImage]
 )
 
-// madeOf is the image of the cluster that a disk or image is made of, for the index.
 func madeOf(o client.Object) []string {
 	s := snapshotOf(o)
 	name := ""
@@ -33,7 +32,7 @@ func madeOf(o client.Object) []string {
 	return []string{name}
 }
 
-// snapshotOf has a disk or image; nothing if it cannot be understood.
+// snapshotOf returns a snapshot with only a disk or image; empty if it cannot be decoded.
 func snapshotOf(o client.Object) (s diskkind.Snapshot) {
 	switch o := o.(type) {
 	case *storedDisk:

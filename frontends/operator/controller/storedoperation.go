@@ -7,8 +7,8 @@ import (
 
 type storedOperation = kept[spec.VirtualMachineOperation]
 
-// operatedOn is the machine that an operation names. One that cannot be understood is
-// of none, and the operator leaves it alone.
+// operatedOn returns the machine of an operation. One that cannot be decoded has none, and is left
+// alone.
 func operatedOn(o client.Object) []string {
 	stored, is := o.(*storedOperation)
 	if !is {

@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// stores are what the caches are read from, for the questions whose answer mostly is
-// that there is nothing. controller-runtime makes an object for each of them, or an
-// error, which was more than a quarter of what the creation of a machine allocated.
+// stores answer from the caches' stores the frequent question whether an object is missing.
+// controller-runtime allocates an object or an error for each query, which was more than a quarter
+// of the allocations for creating a machine.
 type stores struct {
 	// items are the types of objects by those of their lists.
 	items map[reflect.Type]reflect.Type
@@ -26,8 +26,8 @@ type stores struct {
 	of map[reflect.Type][]toolscache.SharedIndexInformer
 }
 
-// add notes the informer of a type. Types that are those of several kinds are left out:
-// what one of them has not, another one may.
+// add records the informer of a type. Types that stand for several kinds are left out: an object
+// missing from one may be in another.
 func (s *stores) add(o runtime.Object, i toolscache.SharedIndexInformer) {
 	switch o.(type) {
 	case *metav1.PartialObjectMetadata, *unstructured.Unstructured:
@@ -39,9 +39,8 @@ func (s *stores) add(o runtime.Object, i toolscache.SharedIndexInformer) {
 	s.of[t] = append(s.of[t], i)
 }
 
-// filled is where all objects of a type are, nil if there is no such place: there is one
-// for each of several namespaces, or it is not filled yet, which controller-runtime waits
-// for.
+// filled returns the store of a type, or nil if there is not exactly one (several namespaces have
+// one each) or it is not filled yet, which controller-runtime waits for.
 func (s *stores) filled(t reflect.Type) toolscache.Indexer {
 	s.mu.RLock()
 	of := s.of[t]
@@ -67,8 +66,7 @@ func (s *stores) lacks(t reflect.Type, key types.NamespacedName) bool {
 }
 
 // lacksIndexed reports whether it is certain that an index has nothing under a value in a
-// namespace. The names are those that controller-runtime gives; an index of another name
-// is none that is known here.
+// namespace. The names are those of controller-runtime; other indexes are unknown here.
 func (s *stores) lacksIndexed(list client.ObjectList, index, namespace, value string) bool {
 	item := s.items[reflect.TypeOf(list)]
 	if item == nil || namespace == "" {
@@ -82,7 +80,6 @@ func (s *stores) lacksIndexed(list client.ObjectList, index, namespace, value st
 	return err == nil && len(keys) == 0
 }
 
-// storesReader reads caches whose stores are known.
 type storesReader struct {
 	client.Reader
 	stores *stores
@@ -94,7 +91,7 @@ func lacks(from client.Reader, t reflect.Type, key types.NamespacedName) bool {
 	return ok && r.stores.lacks(t, key)
 }
 
-// get reads an object; absent is no error.
+// get reports whether the object exists; absence is not an error.
 func get(ctx context.Context, from client.Reader, key types.NamespacedName, into client.Object) (bool, error) {
 	if lacks(from, reflect.TypeOf(into), key) {
 		return false, nil

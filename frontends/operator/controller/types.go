@@ -17,17 +17,15 @@ import (
 	kjson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// stored is an object of our API group as the API server has it: packed JSON, which is
-// decoded when it is looked at. That takes a small part of the memory of maps or
-// structures. And reading it never fails, so that one object
-// that the types cannot hold is not the end of a list of all of them.
+// stored is an object of our API group as packed JSON, which is decoded on use. That takes a small
+// part of the memory of maps or structures, and reading it never fails, so that one object that the
+// types cannot hold does not break a list.
 type stored struct {
-	// ObjectMeta has what makes an object known: its name, its version, whether
-	// it is being deleted. Labels and annotations are in the JSON only.
+	// ObjectMeta has name, version and deletion; labels and annotations are in the JSON only.
 	metav1.ObjectMeta
-	// data lacks the managed fields. It is never changed.
+	// data lacks the managed fields. It is never modified.
 	data packed
-	// authors is what of them decisions depend on.
+	// authors is what decisions need of the managed fields.
 	authors machinekind.Authors
 }
 
@@ -35,20 +33,19 @@ type stored struct {
 type (
 	machine struct {
 		stored
-		// phase and waits are for the metrics, pool, foreign and shared for the indexes:
-		// whom it is assigned from, and its claims that its name does not lead to.
-		// class is the one that it names. disks are those of its claims that are disks
-		// by themselves.
+		// phase and waits are for the metrics, the others for the indexes: pool is the one it is
+		// assigned from, foreign and shared are its claims that cannot be derived from its name,
+		// disks are those of its claims that are VirtualDisks.
 		phase, pool, class string
 		waits              []wait
 		foreign            []string
 		shared             []string
 		disks              []string
-		// pools are those that it names, and connected whether somebody is at its
-		// console: for their sizes.
+		// pools are those that it names; connected reports whether a user is at its console. Both
+		// are for the pools' sizes.
 		pools     []string
 		connected bool
-		// panics are those of its guest since it was started.
+		// panics counts those of its guest since it was started.
 		panics int64
 	}
 	machineList struct {
@@ -61,11 +58,10 @@ type (
 	poolList = keptList[spec.VmPool]
 )
 
-// kept is an object of a kind of which nothing is looked at without decoding it. T is
-// its type, which has the kind's name.
+// kept is an object of a kind of which nothing is read without decoding it. T is its type, which
+// has the kind's name.
 type kept[T any] struct{ stored }
 
-// keptList is a list of them.
 type keptList[T any] struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`
@@ -90,7 +86,7 @@ func (k *kept[T]) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-// DeepCopyObject implements [runtime.Object]. Nothing changes the items.
+// DeepCopyObject implements [runtime.Object]. The items are never modified.
 func (l *machineList) DeepCopyObject() runtime.Object {
 	c := *l
 	l.ListMeta.DeepCopyInto(&c.ListMeta)
@@ -98,7 +94,7 @@ func (l *machineList) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-// DeepCopyObject implements [runtime.Object]. Nothing changes the items.
+// DeepCopyObject implements [runtime.Object]. The items are never modified.
 func (l *keptList[T]) DeepCopyObject() runtime.Object {
 	c := *l
 	l.ListMeta.DeepCopyInto(&c.ListMeta)
@@ -106,8 +102,7 @@ func (l *keptList[T]) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-// UnmarshalJSON implements [json.Unmarshaler]. It takes any object that has
-// metadata.
+// UnmarshalJSON implements [json.Unmarshaler]. It accepts any object that has metadata.
 func (s *stored) UnmarshalJSON(data []byte) error {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(data, &fields); err != nil {
@@ -135,15 +130,15 @@ func (s *stored) UnmarshalJSON(data []byte) error {
 		Name: m.Name, Namespace: m.Namespace, UID: m.UID, ResourceVersion: m.ResourceVersion,
 		Generation: m.Generation, CreationTimestamp: m.CreationTimestamp, DeletionTimestamp: m.DeletionTimestamp,
 	}}
-	// The end of a list that comes as a watch is told by an annotation.
+	// The end of a list that comes as a watch is marked by an annotation.
 	if end, ok := m.Annotations[metav1.InitialEventsAnnotationKey]; ok {
 		s.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: end}
 	}
 	return nil
 }
 
-// joined is an object of values that are JSON already, which takes much less than to
-// encode them again.
+// joined encodes an object whose values are JSON already, which is much cheaper than to encode them
+// again.
 func joined(fields map[string]json.RawMessage) ([]byte, error) {
 	size := len("{}")
 	for key, value := range fields {
@@ -169,7 +164,7 @@ func (m *machine) UnmarshalJSON(data []byte) error {
 	if err := m.stored.UnmarshalJSON(data); err != nil {
 		return err
 	}
-	// Whatever cannot be understood here is told when the machine is reconciled.
+	// What cannot be decoded here is reported when the machine is reconciled.
 	s, whole := m.summarize()
 	if a := s.Status.Assignment; a != nil {
 		m.pool = a.Pool
@@ -204,7 +199,7 @@ func (m *machine) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// summary is what of a machine is looked at without reconciling it.
+// summary is what is read of a machine without reconciling it.
 type summary struct {
 	Spec struct {
 		Pools                   []string              `json:"pools"`
@@ -224,13 +219,13 @@ type summary struct {
 	} `json:"status"`
 }
 
-// summary is empty as far as the machine cannot be understood.
+// summary is empty as far as the machine cannot be decoded.
 func (m *machine) summary() summary {
 	s, _ := m.summarize()
 	return s
 }
 
-// summarize also reports whether all that it looks at was understood.
+// summarize also reports whether everything it reads was decoded.
 func (m *machine) summarize() (s summary, whole bool) {
 	text := m.data.text()
 	err := spec.CheckQuantities(text)
@@ -240,7 +235,7 @@ func (m *machine) summarize() (s summary, whole bool) {
 	return s, err == nil
 }
 
-// status is the status as JSON values, nil if there is none.
+// status returns the status as JSON values, nil if there is none.
 func (m *machine) status() map[string]any {
 	var fields struct {
 		Status map[string]any `json:"status"`
@@ -251,7 +246,7 @@ func (m *machine) status() map[string]any {
 	return fields.Status
 }
 
-// decodeError is a stored object that the types cannot hold.
+// decodeError reports a stored object that the types cannot hold.
 type decodeError struct {
 	kind, namespace, name string
 	err                   error
@@ -263,9 +258,8 @@ func (e *decodeError) Error() string {
 
 func (e *decodeError) Unwrap() error { return e.err }
 
-// decode decodes an object. encoding/json refuses a number that is too large for
-// its field, of which the converters of apimachinery make another one. The name of a
-// type is that of its kind.
+// decode uses encoding/json, which refuses a number that is too large for its field; apimachinery's
+// converters would change it. The name of the type is that of its kind.
 func decode[T any](s *stored) (*T, error) {
 	out, text := new(T), s.data.text()
 	err := spec.CheckQuantities(text)
@@ -282,7 +276,7 @@ func (m *machine) decode() (*spec.VirtualMachine, error) {
 	return decode[spec.VirtualMachine](&m.stored)
 }
 
-// metadataOf is an object of which only the metadata is understood.
+// metadataOf returns an object with only its metadata decoded.
 func metadataOf[T any](s *stored) (*T, error) {
 	var known struct {
 		Metadata json.RawMessage `json:"metadata"`

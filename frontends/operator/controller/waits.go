@@ -15,22 +15,22 @@ var allPhases = []string{
 	spec.PhasePending, spec.PhaseStarting, spec.PhaseRunning, spec.PhasePaused, spec.PhaseDegraded, spec.PhaseStopping, spec.PhaseStopped, spec.PhaseTerminating, spec.PhaseUnknown,
 }
 
-// phaseNamed is the phase of a status. A machine that nobody has looked at yet waits
-// for that: Unknown is an alarm, which a mass creation is not.
+// phaseNamed returns the phase of a status. A machine without one has not been reconciled yet and
+// is pending: Unknown is an alarm, which a mass creation is not.
 func phaseNamed(phase string) string {
 	if phase == "" {
 		return spec.PhasePending
 	}
 	if i := slices.Index(allPhases, phase); i >= 0 {
-		return allPhases[i] // the string of the program, not one for each machine
+		return allPhases[i] // a shared string, not one for each machine
 	}
 	return spec.PhaseUnknown
 }
 
-// conditionTypes are the strings of the program for what a status has, not one for each machine.
+// conditionTypes are shared strings, so that not each machine holds its own.
 var conditionTypes = spec.OperatorConditionTypes()
 
-// waitingBy is what a condition says that its machine waits for.
+// waitingBy returns what a condition says that its machine waits for.
 func waitingBy(c *condition) (w wait, waits bool) {
 	i := slices.Index(conditionTypes, c.Type)
 	if i < 0 || !machinekind.Waits(c.Type, metav1.ConditionStatus(c.Status), c.Reason) {
@@ -39,7 +39,6 @@ func waitingBy(c *condition) (w wait, waits bool) {
 	return wait{conditionTypes[i], c.Reason}, true
 }
 
-// condition is one of a summary.
 type condition struct {
 	Type               string `json:"type"`
 	Status             string `json:"status"`

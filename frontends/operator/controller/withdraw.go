@@ -15,16 +15,15 @@ import (
 )
 
 const (
-	// withdrawTimeout is how long an operator that ends takes back its claims; what
-	// it does not come to is forgotten by the others after some time.
+	// withdrawTimeout limits the withdrawal of claims when an operator ends; other operators forget
+	// the remaining ones after some time.
 	withdrawTimeout = 5 * time.Second
-	// withdrawals is how many are written at the same time.
+	// withdrawals limits concurrent writes.
 	withdrawals = 8
 )
 
-// withdrawer takes back the claims of this operator to machines that another one looks
-// after, when this one ends. Those that it looks after stay its own: it may be about
-// to start again.
+// withdrawer withdraws, when this operator ends, its claims to machines that another operator looks
+// after. It keeps those to machines it looks after itself: it may be about to restart.
 type withdrawer struct {
 	client   client.Client
 	cache    cache.Cache
@@ -44,7 +43,7 @@ func (w *withdrawer) Start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTimeout)
 	defer cancel()
 	if !filled(ctx, w.cache, &corev1.ConfigMap{}) {
-		return nil // it never was: there is no claim
+		return nil // never filled, so there is no claim
 	}
 	var all corev1.ConfigMapList
 	if err := w.cache.List(ctx, &all); err != nil {
@@ -71,7 +70,7 @@ func (w *withdrawer) Start(ctx context.Context) error {
 	return nil
 }
 
-// withdraw takes back the claim in a ConfigMap, if it is still there.
+// withdraw removes the claim from a ConfigMap, if it is still there.
 func (w *withdrawer) withdraw(ctx context.Context, e *executor, cm *corev1.ConfigMap) {
 	for {
 		a := machinekind.Withdraw(cm, w.operator)
