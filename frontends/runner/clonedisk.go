@@ -15,12 +15,12 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// clonedEnough is how much that is no zero is compared of what nobody writes to, in
-// bytes: a storage that makes no clone makes an empty volume.
+// clonedEnough is how many non-zero bytes are compared of a source that nothing writes to: storage
+// that does not clone creates an empty volume.
 const clonedEnough = 256 << 20
 
-// isClone reports whether a file or block device begins with what the job copies. Of a
-// disk all of it counts: a guest may have written to it after it was cloned.
+// isClone reports whether a file or block device begins with what the job copies. A disk is
+// compared completely: a guest may have written to it after it was cloned.
 func isClone(ctx context.Context, job runnerconfig.Import, path string, watch func(runnerconfig.ImportProgress)) (bool, error) {
 	var files [2]*os.File
 	var sizes [2]int64
@@ -49,9 +49,9 @@ func isClone(ctx context.Context, job runnerconfig.Import, path string, watch fu
 	})
 }
 
-// adoptClone makes a disk of the file of a volume that was cloned, which its record says
-// is that of the job's source. It reports whether there was one that is as it should be;
-// one that is not, it removes. A file of somebody else's is left alone.
+// adoptClone adopts the file of a cloned volume as the disk if its record says that it is that of
+// the job's source, and reports whether it did. A file that is not as it should be is removed; one
+// that, by its record, is not the source's is left alone.
 func adoptClone(ctx context.Context, job runnerconfig.Import, watch func(runnerconfig.ImportProgress)) (adopted bool, err error) {
 	if recorded(job) != job.Copy.CloneOf {
 		return false, nil
@@ -59,14 +59,14 @@ func adoptClone(ctx context.Context, job runnerconfig.Import, watch func(runnerc
 	same, err := isClone(ctx, job, job.File, watch)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return false, nil // the record came before its disk
+		return false, nil // the record was written before its disk
 	case err != nil:
 		return false, err
 	case !same:
-		// The record goes last: it says that this is no disk of somebody's.
+		// The record goes last: it says that the file is nobody else's disk.
 		return false, errors.Join(os.Remove(job.File), atomicfile.SyncDir(filepath.Dir(job.File)), os.Remove(recordOf(job)))
 	}
-	// What is in it is as of a copy.
+	// Its content is checked like that of a copy.
 	if _, size, err := probe(job.File, job); err != nil {
 		return false, err
 	} else if !job.Keep && size > filecopy.Aligned(job.Size) {
@@ -80,14 +80,14 @@ func adoptClone(ctx context.Context, job runnerconfig.Import, watch func(runnerc
 	return true, writeRecord(job)
 }
 
-// adoptDevice makes a disk of a block device that was cloned, with zeros behind it. It
-// reports whether it was a clone.
+// adoptDevice makes a cloned block device the disk, with zeros behind it, and reports whether it
+// was a clone.
 func adoptDevice(ctx context.Context, job runnerconfig.Import, dev *os.File, size int64, watch func(runnerconfig.ImportProgress)) (out runnerconfig.Imported, err error) {
 	same, err := isClone(ctx, job, job.File, watch)
 	if err != nil || !same {
 		return out, err
 	}
-	img, err := imageForDevice(ctx, job, nil, watch) // which looks at what is copied
+	img, err := imageForDevice(ctx, job, nil, watch) // which inspects the source
 	if err != nil {
 		return out, err
 	}

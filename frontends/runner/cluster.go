@@ -16,16 +16,15 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// ownNamespace is where a pod finds the name of its namespace.
+// ownNamespace holds the name of the pod's namespace.
 const ownNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// lastWords is how long the end of the machine is tried to be told. The pod has
+// lastWords limits the time for reporting the end of the machine. The pod has
 // reconcile.TerminationReserve for it and for the end of QEMU.
 const lastWords = 10 * time.Second
 
-// reportToCluster reports to the Kubernetes API if the runner is in a pod that may
-// use it; else the reporter is nil. A machine runs without being reported, too:
-// what keeps it from being so is a warning.
+// reportToCluster reports to the Kubernetes API if the runner is in a pod with access to it;
+// otherwise the reporter is nil. A machine runs unreported, too, so failures are only warnings.
 func reportToCluster(c *runnerconfig.Config, log runner.Reporter) (r *kubernetes.Reporter, end func()) {
 	none := func() {}
 	config, err := rest.InClusterConfig()
@@ -63,8 +62,8 @@ func reportToCluster(c *runnerconfig.Config, log runner.Reporter) (r *kubernetes
 	}
 }
 
-// warningLog logs what the API server warns of, each warning once: definitions
-// that are older than the runner have it warn at every report.
+// warningLog logs each warning of the API server once: with definitions older than the runner, it
+// warns at every report.
 type warningLog struct {
 	log  runner.Reporter
 	mu   sync.Mutex

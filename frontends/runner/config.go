@@ -12,7 +12,6 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// readConfig reads a configuration file.
 func readConfig(path string) (data []byte, c runnerconfig.Config, warnings []string, err error) {
 	if data, err = os.ReadFile(path); err != nil {
 		return nil, c, nil, fmt.Errorf("read the configuration: %w", err)
@@ -35,8 +34,8 @@ func directories(c *runnerconfig.Config) (runner.Directories, error) {
 	return runner.DefaultDirectories(c, s), nil
 }
 
-// podVolumes are where a pod mounts the volumes of a machine, as the operator makes
-// it (machineconfig.DataDir and DiskMountDir).
+// podVolumes are where the operator has a machine's volumes mounted (machineconfig.DataDir and
+// DiskMountDir).
 var podVolumes = []string{"/var/local/vm-data", "/var/local/vmop-disks"}
 
 // podImages is where the image repository is mounted (machineconfig.ImageRepositoryDir).

@@ -19,9 +19,8 @@ import (
 // detachKey ends the view of a console, as with telnet: Ctrl-].
 const detachKey = 0x1d
 
-// viewConsole connects the streams to the serial console of the machine that
-// another vmop-runner runs with the same configuration, until the machine ends
-// or nobody looks any more.
+// viewConsole connects the streams to the serial console of the machine that another vmop-runner
+// runs with the same configuration, until the machine ends or the user detaches.
 func viewConsole(config string, stdin *os.File, stdout io.Writer) error {
 	_, c, _, err := readConfig(config)
 	if err != nil {
@@ -42,8 +41,8 @@ func viewConsole(config string, stdin *os.File, stdout io.Writer) error {
 			return errors.Join(fmt.Errorf("set up the terminal: %w", err), conn.Close())
 		}
 		defer func() {
-			// What a guest prints can make terminals answer as if somebody typed: the
-			// shell must not get that.
+			// A guest's output can make terminals answer as if the user typed: the shell must not
+			// get that.
 			_ = unix.IoctlSetInt(fd, unix.TCFLSH, unix.TCIFLUSH)
 			_ = term.Restore(fd, old)
 		}()
@@ -57,8 +56,8 @@ func viewConsole(config string, stdin *os.File, stdout io.Writer) error {
 	return errors.Join(err, ignoreClosed(conn.Close()))
 }
 
-// typeInto passes on what is typed. The end of the input does not end the view,
-// so that answers to what was typed are seen; the detach key does.
+// typeInto passes on what is typed. The end of the input does not end the view, so that answers are
+// seen; the detach key does.
 func typeInto(conn net.Conn, stdin io.Reader, keys bool) {
 	buf := make([]byte, 1024)
 	for {

@@ -17,12 +17,12 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// errOtherFormat is why a disk is refused that a guest has made to look like an image of
-// another format: a machine that found it so would give its guest what that refers to.
+// errOtherFormat refuses a disk that a guest has made to look like an image of another format: with
+// that format, a machine would give its guest the files that the image refers to.
 var errOtherFormat = errors.New("a guest has written what looks like another format of images")
 
-// copyDisk copies a disk that guests have used, without its holes, to where there is
-// none. Its format is the one that the job says, whatever is in it.
+// copyDisk copies a disk that guests have used to a new file, without its holes. The job, not the
+// content, determines its format.
 func copyDisk(ctx context.Context, job runnerconfig.Import, to string, progress func(string), watch func(runnerconfig.ImportProgress)) error {
 	src, err := os.OpenFile(job.Copy.File, os.O_RDONLY|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -48,7 +48,7 @@ func copyDisk(ctx context.Context, job runnerconfig.Import, to string, progress 
 		return err
 	}
 	if job.Keep {
-		disk = size // of a file that is kept, what it takes counts
+		disk = size // of a file that is kept, its length counts
 	}
 	if disk > filecopy.Aligned(job.Size) {
 		return fmt.Errorf("the disk has %d bytes, more than the %d asked for: %w", disk, job.Size, errSmaller)
@@ -74,8 +74,8 @@ func copyDisk(ctx context.Context, job runnerconfig.Import, to string, progress 
 	return errors.Join(err, dst.Sync(), dst.Close())
 }
 
-// probeAs is what a guest sees of an image of a format, in bytes. If what is in it looks
-// like another one, that is an error.
+// probeAs returns the size in bytes that a guest sees of an image of a format. It fails if the
+// content looks like another format.
 func probeAs(image io.ReaderAt, size int64, format string) (int64, error) {
 	header := make([]byte, min(size, imageinspect.HeaderSize))
 	if _, err := image.ReadAt(header, 0); err != nil && !errors.Is(err, io.EOF) {
@@ -95,7 +95,7 @@ func probeAs(image io.ReaderAt, size int64, format string) (int64, error) {
 	return disk, err
 }
 
-// copyDevice copies a block device to a new file, without what is zero.
+// copyDevice copies a block device to a new file, without zeros.
 func copyDevice(ctx context.Context, dst *os.File, src io.ReaderAt, size int64, done func(int64)) error {
 	out := &filecopy.Sparse{File: dst}
 	buf := make([]byte, 1<<20)

@@ -16,10 +16,11 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// deviceMark is what the beginning of a device says while a disk is made on it, before whose.
+// deviceMark, followed by the disk's UID, is at the beginning of a device while a disk is made on
+// it.
 const deviceMark = "vmop-runner: disk "
 
-// sizeOf is how large a file or a block device is, in bytes.
+// sizeOf returns the size of a file or block device in bytes.
 func sizeOf(f *os.File) (int64, error) {
 	info, err := f.Stat()
 	switch {
@@ -33,22 +34,22 @@ func sizeOf(f *os.File) (int64, error) {
 	return f.Seek(0, io.SeekEnd)
 }
 
-// deviceImage is what a block device becomes: an image, or another device.
+// deviceImage is the source of a block device's content: an image, or another device.
 type deviceImage struct {
 	path, format string
 	// size is that of the disk in it, in bytes.
 	size int64
-	// own: it was fetched for this, and goes when it is written.
+	// own: it was fetched for this, and is removed once it is written.
 	own bool
 }
 
-// imageForDevice is the image of a job, which is fetched if it is no copy.
+// imageForDevice returns the image of a job, which is fetched unless it is a copy.
 func imageForDevice(ctx context.Context, job runnerconfig.Import, progress func(string), watch func(runnerconfig.ImportProgress)) (*deviceImage, error) {
 	img := &deviceImage{path: filepath.Join(job.Scratch, "image"), own: true}
 	if job.Copy != nil {
 		img = &deviceImage{path: job.Copy.File}
 	} else {
-		if err := os.Remove(img.path); err != nil && !errors.Is(err, fs.ErrNotExist) { // of an attempt before
+		if err := os.Remove(img.path); err != nil && !errors.Is(err, fs.ErrNotExist) { // of an earlier attempt
 			return nil, err
 		}
 		if err := fetchImage(ctx, runnerconfig.Drive{File: img.path, Size: runnerconfig.Bytes(job.Size), Image: job.Image}, false, progress, watch); err != nil {
@@ -83,7 +84,7 @@ func (i *deviceImage) discard() error {
 	return os.Remove(i.path)
 }
 
-// head is what the disk begins with.
+// head returns the first bytes of the disk.
 func (i *deviceImage) head(ctx context.Context) (_ []byte, err error) {
 	head := make([]byte, deviceHead)
 	if i.format == "raw" {
@@ -93,7 +94,7 @@ func (i *deviceImage) head(ctx context.Context) (_ []byte, err error) {
 		}
 		defer f.Close()
 		_, err = io.ReadFull(io.NewSectionReader(f, 0, i.size), head)
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) { // it has no more
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) { // it is shorter
 			err = nil
 		}
 		return head, err
@@ -113,8 +114,8 @@ func (i *deviceImage) head(ctx context.Context) (_ []byte, err error) {
 	return head, err
 }
 
-// over writes the disk over a device of size bytes, and zeros behind it. Its beginning,
-// first, takes the place of mark when all the rest is on the storage.
+// over writes the disk over a device of size bytes, and zeros behind it. first, the disk's
+// beginning, replaces mark only when all the rest is on the storage.
 func (i *deviceImage) over(ctx context.Context, dev *os.File, size int64, mark, first []byte, progress func(string), watch func(runnerconfig.ImportProgress)) error {
 	if err := writeHead(dev, mark, size); err != nil {
 		return err
@@ -132,7 +133,7 @@ func (i *deviceImage) over(ctx context.Context, dev *os.File, size int64, mark, 
 	return writeHead(dev, first, size)
 }
 
-// body writes everything of the disk but its head.
+// body writes all of the disk but its head.
 func (i *deviceImage) body(ctx context.Context, dev *os.File, tell func(imagesource.Progress)) error {
 	if i.size <= deviceHead {
 		return nil
@@ -154,9 +155,9 @@ func (i *deviceImage) body(ctx context.Context, dev *os.File, tell func(imagesou
 	})
 }
 
-// deviceHead is what of a block device is written last, in bytes. Until then it says whose
-// the device is: what is not whole is taken for no disk, and an attempt after one that
-// was cut short knows its own.
+// deviceHead is the number of bytes of a block device that are written last. Until then, they hold
+// the mark: an incomplete disk is not taken for a disk, and the next attempt after an interruption
+// recognizes its own.
 const deviceHead = 4096
 
 func writeHead(dev *os.File, head []byte, size int64) error {

@@ -21,7 +21,6 @@ import (
 	"github.com/vmop/sdk/vmop/transfer"
 )
 
-// downloadCommand is the first argument of a runner that gives a download.
 const downloadCommand = "download"
 
 const downloadUsage = `Usage: vmop-runner download [flags]
@@ -34,7 +33,6 @@ not while a machine on this node writes to it. There is no machine in this proce
 Flags:
 `
 
-// downloadSettings are its command line.
 type downloadSettings struct {
 	path, format, certificates, terminationLog string
 	port                                       int
@@ -72,7 +70,7 @@ func parseDownload(args []string, stdout io.Writer) (downloadSettings, error) {
 	return s, err
 }
 
-// giveDownload is the whole program of such a runner; it returns the exit code.
+// giveDownload is the main function of such a runner; it returns the exit code.
 func giveDownload(args []string, stdout, stderr io.Writer) int {
 	s, err := parseDownload(args, stdout)
 	if errors.Is(err, flag.ErrHelp) {
@@ -102,7 +100,7 @@ func giveDownload(args []string, stdout, stderr io.Writer) int {
 	return runner.ExitOK
 }
 
-// give gives the disk to who downloads it, and returns how many bytes that are.
+// give serves the disk to the client, and returns the number of bytes.
 func (s downloadSettings) give(ctx context.Context, say func(string)) (int64, error) {
 	own, err := tunnel.LoadIdentity(filepath.Join(s.certificates, "tls.crt"), filepath.Join(s.certificates, "tls.key"))
 	if err != nil {
@@ -120,7 +118,7 @@ func (s downloadSettings) give(ctx context.Context, say func(string)) (int64, er
 	if err := lockAsReader(disk); err != nil {
 		return 0, err
 	}
-	// Where the API server's port forwarding leads to, and nobody else is.
+	// Only the API server's port forwarding connects to the loopback address.
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)))
 	if err != nil {
 		return 0, err
@@ -142,7 +140,7 @@ func (s downloadSettings) give(ctx context.Context, say func(string)) (int64, er
 	return size, nil
 }
 
-// diskSize is that of a file or block device, in bytes.
+// diskSize returns the size of a file or block device in bytes.
 func diskSize(f *os.File) (int64, error) {
 	info, err := f.Stat()
 	switch {
@@ -156,20 +154,19 @@ func diskSize(f *os.File) (int64, error) {
 	return 0, fmt.Errorf("%s is neither a file nor a block device", f.Name())
 }
 
-// errWritten is why a disk is not given.
 var errWritten = errors.New("a machine on this node writes to it")
 
-// QEMU's locks of an image (block/file-posix.c): who may write holds the first byte, who
-// wants nobody else to write the second one.
+// QEMU's locks of an image (block/file-posix.c): a writer holds the first byte; a process that
+// excludes other writers, the second.
 const (
 	lockWriters   = 100 + 1
 	lockNoWriters = 200 + 1
 )
 
-// lockAsReader keeps each QEMU from writing to a file for as long as it is open, and
-// fails if one does so already. The operator lets no machine start meanwhile; this holds,
-// too, if it is mistaken. File systems without such locks have none, nor have block
-// devices, which each pod has a node of its own for.
+// lockAsReader keeps any QEMU from writing to a file while it is open, and fails if one already
+// does. The operator lets no machine start meanwhile; the lock holds even if the operator is
+// mistaken. File systems without such locks have none, nor do block devices, for which each pod has
+// its own device node.
 func lockAsReader(f *os.File) error {
 	lock := unix.Flock_t{Type: unix.F_RDLCK, Whence: io.SeekStart, Start: lockNoWriters, Len: 1}
 	err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &lock)

@@ -16,7 +16,6 @@ import (
 	"github.com/vmop/sdk/vmop/runner/tunnel"
 )
 
-// exportCommand is the first argument of a runner that exports a disk.
 const exportCommand = "export"
 
 const exportUsage = `Usage: vmop-runner export [flags]
@@ -28,7 +27,6 @@ then is served on for the time of -linger. There is no machine in this process.
 Flags:
 `
 
-// exportSettings are its command line.
 type exportSettings struct {
 	path, listen, certificates, client, runtime, qemu, logFormat string
 	size                                                         int64
@@ -71,7 +69,7 @@ func parseExport(args []string, stdout io.Writer) (exportSettings, error) {
 	return s, err
 }
 
-// exportDisk is the whole program of such a runner; it returns the exit code.
+// exportDisk is the main function of such a runner; it returns the exit code.
 func exportDisk(args []string, stdout, stderr io.Writer) int {
 	s, err := parseExport(args, stdout)
 	if errors.Is(err, flag.ErrHelp) {

@@ -23,17 +23,17 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// servedPause is after a connection that got nothing on, and maxServedPauses how many of
-// them there are in a row: the pod that serves may be starting again. servedSilence is how
-// long a connection may bring nothing: its other end may be alive and its volume not.
+// servedPause is the delay after a connection that brought no progress, maxServedPauses the limit
+// of such pauses in a row: the serving pod may be restarting. servedSilence is how long a
+// connection may bring nothing: its other end may be alive while its volume hangs.
 const (
 	servedPause     = 3 * time.Second
 	maxServedPauses = 20
 	servedSilence   = time.Minute
 )
 
-// fetchServed copies an image that another pod serves to where there is nothing, without
-// what is zero, and goes on where it was when a connection ends.
+// fetchServed copies an image that another pod serves to a new file, without zeros, and resumes
+// after a lost connection.
 func fetchServed(ctx context.Context, job runnerconfig.Import, to string, progress func(string), watch func(runnerconfig.ImportProgress)) error {
 	s := job.Served
 	if (job.Keep || s.Format == "raw") && s.Length > filecopy.Aligned(job.Size) {
@@ -52,13 +52,13 @@ func fetchServed(ctx context.Context, job runnerconfig.Import, to string, progre
 	if err == nil {
 		err = f.out.Flush()
 	}
-	if err == nil { // of one with that digest it is so
+	if err == nil { // implied by the digest
 		_, err = probeAs(dst, s.Length, s.Format)
 	}
 	return errors.Join(err, dst.Sync(), dst.Close())
 }
 
-// servedFile is what has been copied of an image that is served.
+// servedFile is the part of a served image that has been copied.
 type servedFile struct {
 	job      *runnerconfig.ImportServed
 	out      filecopy.Sparse
@@ -70,7 +70,7 @@ type servedFile struct {
 	silence time.Duration
 }
 
-// impatient is a connection that fails when it brings nothing for too long.
+// impatient is a connection with a timeout for each read.
 type impatient struct {
 	net.Conn
 	silence time.Duration
@@ -83,7 +83,6 @@ func (c impatient) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// whole copies all of it.
 func (f *servedFile) whole(ctx context.Context, own tunnel.Identity) error {
 	client := &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -125,7 +124,7 @@ func (f *servedFile) whole(ctx context.Context, own tunnel.Identity) error {
 	return nil
 }
 
-// errNotServed is why it makes no sense to ask again.
+// errNotServed is returned when asking again is pointless.
 var errNotServed = errors.New("it is another file than the image was")
 
 // more copies what one connection serves.
@@ -162,7 +161,7 @@ func (f *servedFile) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// digestOf is the SHA-256 digest of a file that was made, and its length.
+// digestOf returns the SHA-256 digest and the length of a written file.
 func digestOf(ctx context.Context, path string, watch func(runnerconfig.ImportProgress)) (digest string, length int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {

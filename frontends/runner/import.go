@@ -21,8 +21,8 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// importDisk makes a disk in a pod that does nothing else, and says in its last words
-// what became of it.
+// importDisk makes a disk in a pod that does nothing else, and writes the result as its termination
+// message.
 func importDisk(text, terminationLog string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
@@ -49,9 +49,9 @@ func importDisk(text, terminationLog string, stdout, stderr io.Writer) int {
 	return runner.ExitOK
 }
 
-// makeDisk makes a disk where there is none. One that is there is left alone: it is the
-// job's own if the record says so, and somebody else's if not. With an error, Final says
-// whether another attempt would end likewise.
+// makeDisk makes a disk where none exists. An existing file is left alone: it is the job's own if
+// the record says so, and otherwise unrelated. With an error, Final reports whether another attempt
+// would fail likewise.
 func makeDisk(ctx context.Context, job runnerconfig.Import, progress func(string), watch func(runnerconfig.ImportProgress)) (out runnerconfig.Imported, err error) {
 	if job.Restored != nil {
 		out, err = adoptRestored(ctx, job, watch)
@@ -116,15 +116,15 @@ func makeDisk(ctx context.Context, job runnerconfig.Import, progress func(string
 	return probeDisk(ctx, job, watch)
 }
 
-// final reports whether another attempt would end likewise.
+// final reports whether another attempt would fail likewise.
 func final(err error) bool {
 	return slices.ContainsFunc([]error{imagesource.ErrChecksum, imagesource.ErrTooLarge, imagesource.ErrRedirect, errSmaller, errOtherFormat, errOccupied, errNotRestored, errRefusedDisk, errHalfMade}, func(e error) bool { return errors.Is(err, e) })
 }
 
-// renameNew gives a file another name, and never that of a file that is there.
+// renameNew renames a file and never replaces an existing one.
 func renameNew(from, to string) error {
 	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // not with this file system
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // not supported by this file system
 		return errors.Join(os.Link(from, to), os.Remove(from))
 	}
 	if err != nil {
@@ -133,5 +133,5 @@ func renameNew(from, to string) error {
 	return nil
 }
 
-// ownDisk reports whether the disk that is there was made by this job.
+// ownDisk reports whether the existing disk was made by this job.
 func ownDisk(job runnerconfig.Import) bool { return recorded(job) == job.Disk }

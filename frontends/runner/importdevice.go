@@ -13,19 +13,17 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// errOccupied is why a block device is left alone that has something on it.
 var errOccupied = errors.New("there is something on the block device already that this disk was not made by: it is left alone")
 
-// headOf is what is at the beginning of a device while a disk is made on it.
+// headOf returns the first bytes of a device while a disk is made on it.
 func headOf(job runnerconfig.Import) []byte {
 	head := make([]byte, deviceHead)
 	copy(head, fmt.Sprintf(deviceMark+"%s is being made here\n", job.Disk))
 	return head
 }
 
-// makeOnDevice makes a disk on a block device, which it is written over. One that begins
-// with something else than zeros, the sign of an attempt before, or what the disk begins
-// with, is somebody else's.
+// makeOnDevice makes a disk on a block device by overwriting it. A device that begins with anything
+// but zeros, the mark of an earlier attempt, or the disk's own first bytes is refused.
 func makeOnDevice(ctx context.Context, job runnerconfig.Import, progress func(string), watch func(runnerconfig.ImportProgress)) (out runnerconfig.Imported, err error) {
 	dev, err := os.OpenFile(job.File, os.O_RDWR|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -58,7 +56,7 @@ func makeOnDevice(ctx context.Context, job runnerconfig.Import, progress func(st
 	if err != nil {
 		return out, err
 	}
-	// An attempt that was whole, and could not say so, has left the disk itself.
+	// An earlier attempt may have completed the disk without being able to report it.
 	if !free && !bytes.Equal(head, first[:len(head)]) {
 		return out, errOccupied
 	}

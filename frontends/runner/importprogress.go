@@ -14,8 +14,8 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// shownProgress is how far a disk is that is being made, for whoever asks. The pod has no
-// rights to anything by which it could say so itself, and nothing else is answered.
+// shownProgress serves the progress of a disk that is being made: the pod has no access to the API
+// to report it. Nothing else is served.
 type shownProgress struct {
 	mu  sync.Mutex
 	now runnerconfig.ImportProgress
@@ -27,8 +27,8 @@ func (s *shownProgress) set(p runnerconfig.ImportProgress) {
 	s.now = p
 }
 
-// serve answers on a port until the function is called that it returns. Without one, or
-// where it is taken, nobody is told: that is no reason to make no disk.
+// serve answers on a port until the returned function is called. Without a port, or if it is taken,
+// progress is not served, and the disk is made nonetheless.
 func (s *shownProgress) serve(port int, stderr io.Writer) (end func()) {
 	if port == 0 {
 		return func() {}
@@ -40,7 +40,7 @@ func (s *shownProgress) serve(port int, stderr io.Writer) (end func()) {
 	}
 	server := &http.Server{
 		Handler: s, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, MaxHeaderBytes: 4 << 10,
-		ErrorLog: log.New(io.Discard, "", 0), // whoever asks badly
+		ErrorLog: log.New(io.Discard, "", 0), // errors are the clients'
 	}
 	server.SetKeepAlivesEnabled(false)
 	done := make(chan struct{})
@@ -71,7 +71,7 @@ func (s *shownProgress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(data)
 }
 
-// few serves so many connections at a time that nobody takes the pod's memory.
+// few limits concurrent connections, so that clients cannot exhaust the pod's memory.
 func few(l net.Listener) net.Listener {
 	return &fewListener{Listener: l, free: make(chan struct{}, 8), closed: make(chan struct{})}
 }

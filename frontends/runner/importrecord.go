@@ -8,15 +8,15 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// importRecord is beside a disk that was made by an import: whose it is, written before
-// the disk has its name.
+// importRecord is stored beside an imported disk and names its owner; it is written before the disk
+// gets its name.
 type importRecord struct {
 	Disk string `json:"disk"`
 }
 
 func recordOf(job runnerconfig.Import) string { return job.File + ".import.json" }
 
-// recorded is whose disk is there by its record, empty if there is none.
+// recorded returns the owner of the existing disk by its record, or "".
 func recorded(job runnerconfig.Import) string {
 	var r importRecord
 	data, err := os.ReadFile(recordOf(job))
@@ -26,7 +26,6 @@ func recorded(job runnerconfig.Import) string {
 	return r.Disk
 }
 
-// writeRecord notes that the disk is the job's.
 func writeRecord(job runnerconfig.Import) error {
 	record, err := json.Marshal(importRecord{Disk: job.Disk})
 	if err != nil {

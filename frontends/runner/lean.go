@@ -13,13 +13,12 @@ import (
 	"github.com/vmop/sdk/vmop/runner"
 )
 
-// settled is how long nothing was reported when a machine idles. What was
-// reported has reached the cluster by then.
+// settled is how long nothing must have been reported for a machine to be idle. Reports have
+// reached the cluster by then.
 const settled = 3 * time.Second
 
-// lean gives back the memory that the start needed, or whatever happened to the
-// machine since, as soon as it idles. What is not seen in the machine's state gives
-// nothing back before the next report.
+// lean frees the memory that the start, or a change of the machine since, needed, as soon as the
+// machine idles. What does not show in the machine's state frees nothing before the next report.
 type lean struct {
 	mu    sync.Mutex
 	timer *time.Timer // nil before the guest executes
@@ -48,7 +47,7 @@ func (l *lean) giveBack() {
 	}
 }
 
-// end waits until no memory is being given back, and none will be.
+// end waits for a release of memory in progress and prevents further ones.
 func (l *lean) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,13 +60,12 @@ func (l *lean) end() {
 // Message implements runner.Reporter.
 func (l *lean) Message(runner.Message) {}
 
-// unmapProgram takes the program's instructions and constants out of the memory of
-// the process: the start went through most of them, and idling needs few.
-// Those come back by themselves, a few pages at a time, from the file or the page
-// cache. Only what nobody can write and nobody has changed is safe to drop so: the
-// loader of a program that is linked dynamically changes constants.
+// unmapProgram drops the program's instructions and constants from the process's memory: the start
+// used most of them, idling needs few. Pages in use are reloaded from the file or the page cache.
+// Only mappings that are read-only and unmodified are safe to drop: the loader of a dynamically
+// linked program changes constants.
 //
-// It is best effort: a process that cannot be told to is larger, nothing else.
+// It is best effort: without it, the process is merely larger.
 func unmapProgram() {
 	self, err := os.Readlink("/proc/self/exe")
 	if err != nil {
@@ -82,11 +80,10 @@ func unmapProgram() {
 	}
 }
 
-// mapping is a range of addresses.
 type mapping struct{ from, to uintptr }
 
-// unchanged finds in the text of smaps, see proc(5), where a file is mapped that
-// nobody can write there, and of which no page has become the process's own.
+// unchanged finds in the text of smaps, see proc(5), read-only mappings of a file none of whose
+// pages is private to the process.
 func unchanged(smaps, file string) []mapping {
 	var found []mapping
 	var current mapping

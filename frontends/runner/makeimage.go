@@ -14,29 +14,28 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// tellImage is how often the progress of an image is told: a cluster hears it.
+// tellImage is the interval at which the progress of an image is reported; in a cluster, each
+// report is a request.
 const tellImage = 10 * time.Second
 
-// errSmaller is why an image is refused that is larger than its disk.
 var errSmaller = errors.New("no disk is made smaller")
 
-// makeImage makes a disk of its image, see [runner.ImageMaker]: it is fetched to beside
-// the disk, where what was interrupted is gone on with, and gets the disk's name when it
-// is whole.
+// makeImage makes a disk of its image, see [runner.ImageMaker]: it is fetched beside the disk,
+// where an interrupted download is resumed, and gets the disk's name once it is complete.
 //
-// Addresses that only the pod or its node reaches are connected to if the source itself
-// names them: the operator lets none through that the administrator does not allow. No
-// server and no name leads there.
+// Addresses that only the pod or its node can reach are connected to if the source itself names
+// them: the operator only passes those that the administrator allows. Neither a server's answer nor
+// a name leads there.
 func makeImage(ctx context.Context, d runnerconfig.Drive, progress func(string)) error {
 	return fetchImage(ctx, d, false, progress, func(runnerconfig.ImportProgress) {})
 }
 
-// maxKeptDisk is what the disk in an image may have that is kept: what it takes is
-// bounded by its volume.
+// maxKeptDisk limits the virtual size of an image that is kept: the space it takes is bounded by
+// its volume.
 const maxKeptDisk = 64 << 40
 
-// fetchImage is [makeImage], and tells often how far it is. Of an image that is kept the
-// drive's size bounds the file and not the disk in it.
+// fetchImage is [makeImage] with frequent progress reports. For an image that is kept, the drive's
+// size bounds the file, not the disk in it.
 func fetchImage(ctx context.Context, d runnerconfig.Drive, keep bool, progress func(string), watch func(runnerconfig.ImportProgress)) error {
 	s := imagesource.Source{Location: d.Image.Source, Path: d.Image.Path, Checksum: d.Image.Checksum, CA: []byte(d.Image.CABundle)}
 	o := taking(int64(d.Size), keep)
@@ -44,8 +43,8 @@ func fetchImage(ctx context.Context, d runnerconfig.Drive, keep bool, progress f
 	return fetchTo(ctx, s, d.Where(), "image "+s.String(), int64(d.Size), keep, o)
 }
 
-// taking are the bounds of what becomes a disk of a size, or of an image of at most that
-// if it is kept; 0 is that of a disk without one.
+// taking returns the limits for an image that becomes a disk of a size, or that is kept with at
+// most that size; 0 means no size.
 func taking(size int64, keep bool) imagesource.Options {
 	o := imagesource.Options{MaxSize: limits.DefaultContainerDisk, Local: imagesource.LocalNamed}
 	switch {
@@ -57,10 +56,10 @@ func taking(size int64, keep bool) imagesource.Options {
 	return o
 }
 
-// fetchTo makes an image of a source, which is called so in errors.
+// fetchTo creates an image from a source; name is what errors call it.
 func fetchTo(ctx context.Context, s imagesource.Source, to, name string, size int64, keep bool, o imagesource.Options) error {
 	tmp := to + ".making"
-	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) { // whole, and then interrupted
+	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) { // completed, then interrupted
 		return err
 	}
 	got, err := imagesource.Fetch(ctx, s, tmp, o)
@@ -73,7 +72,7 @@ func fetchTo(ctx context.Context, s imagesource.Source, to, name string, size in
 	return atomicfile.Rename(tmp, to)
 }
 
-// imageProgress tells in words how far an image is, not too often.
+// imageProgress returns a function that reports an image's progress in words, at intervals.
 func imageProgress(name string, tell func(string), watch func(runnerconfig.ImportProgress)) func(imagesource.Progress) {
 	var last imagesource.Step
 	var told time.Time

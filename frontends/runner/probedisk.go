@@ -9,9 +9,9 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// probe is the format of an image as machines have it, and what a guest sees of it. Of
-// a copy of what guests have used it is the one that the job says: another one is an
-// error, because the next machine would go by what is in it.
+// probe returns the format of an image as machines use it, and the size that a guest sees. A copy
+// of what guests have used must have the job's format: another one is an error, because the next
+// machine would follow the content.
 func probe(path string, job runnerconfig.Import) (format string, size int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -39,8 +39,8 @@ func probe(path string, job runnerconfig.Import) (format string, size int64, err
 	return "raw", size, err
 }
 
-// probeDisk says what a disk is that was just made, or was made by an attempt before. No
-// guest has written to it.
+// probeDisk describes a disk that was made now or by an earlier attempt. No guest has written to
+// it.
 func probeDisk(ctx context.Context, job runnerconfig.Import, watch func(runnerconfig.ImportProgress)) (out runnerconfig.Imported, err error) {
 	format, size, err := probe(job.File, job)
 	out = runnerconfig.Imported{Format: format, Size: size}
@@ -58,8 +58,8 @@ func probeDisk(ctx context.Context, job runnerconfig.Import, watch func(runnerco
 	return out, nil
 }
 
-// enlarge makes a raw image as large as its disk. One of qcow2 is enlarged by QEMU when
-// a machine has it.
+// enlarge grows a raw image to its disk's size. A qcow2 image is grown by QEMU when a machine uses
+// it.
 func enlarge(path string, job runnerconfig.Import) error {
 	format, has, err := probe(path, job)
 	if err != nil || format != "raw" || has >= job.Size {

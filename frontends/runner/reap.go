@@ -10,9 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reapOrphans collects processes that lost their parent where this one is the
-// first of its pod, and so inherits them. The engine's own children are left to
-// the engine. It works until the returned function is called.
+// reapOrphans reaps orphaned processes where this process is the pod's init and inherits them. The
+// engine reaps its own children. It works until the returned function is called.
 func reapOrphans() (stop func()) {
 	if os.Getpid() != 1 {
 		return func() {}
@@ -39,17 +38,17 @@ func reapOrphans() (stop func()) {
 	}
 }
 
-// childInfo is the head of the kernel's siginfo_t of a SIGCHLD (sigaction(2)),
-// which x/sys does not spell out.
+// childInfo is the head of the kernel's siginfo_t of a SIGCHLD (sigaction(2)), which x/sys does not
+// define.
 type childInfo struct {
 	signo, errno, code, _ int32
 	pid                   int32
 }
 
-// reap collects every ended child that is not in a process group of its own: the
-// engine puts its children into groups that they lead, orphans are in the group
-// that they were born in. The engine collects its own at once, so that waiting
-// for it is short; it hides those behind it meanwhile.
+// reap reaps every ended child that is not in a process group of its own: the engine's children
+// lead their groups, orphans are in the group that they were born in. The kernel reports one ended
+// child at a time, so that the engine's hide those behind them until it reaps them, which it does
+// at once.
 func reap() {
 	for patience := 100; patience > 0; {
 		var info unix.Siginfo

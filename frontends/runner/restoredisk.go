@@ -18,17 +18,17 @@ import (
 )
 
 var (
-	// errNotRestored is why a volume is no disk that was to be restored from a snapshot:
-	// whoever made it knows nothing of snapshots, or the snapshot is none of a disk.
+	// errNotRestored: the provisioner does not support snapshots, or the snapshot is not one of a
+	// disk.
 	errNotRestored = errors.New("the volume has nothing of a disk: whoever made it knows nothing of snapshots, or the snapshot is none of a disk's volume")
-	// errRefusedDisk is why a disk is refused that the volume has.
+	// errRefusedDisk refuses a restored disk.
 	errRefusedDisk = errors.New("what was restored is refused")
-	// errHalfMade is why a snapshot is refused that was taken too early.
+	// errHalfMade refuses a snapshot that was taken too early.
 	errHalfMade = errors.New("the snapshot was taken while the disk was being made, and has a part of it")
 )
 
-// adoptRestored makes a disk of what its volume was restored with. Nothing is written to
-// it but that it grows.
+// adoptRestored adopts what its volume was restored with as the disk. Nothing is written to it
+// except to grow it.
 func adoptRestored(ctx context.Context, job runnerconfig.Import, watch func(runnerconfig.ImportProgress)) (out runnerconfig.Imported, err error) {
 	f, err := os.OpenFile(job.File, os.O_RDONLY|unix.O_NOFOLLOW, 0)
 	switch {
@@ -73,8 +73,8 @@ func adoptRestored(ctx context.Context, job runnerconfig.Import, watch func(runn
 	return probeDisk(ctx, job, watch)
 }
 
-// holdsSomething is an error if a block device is all zeros, as empty volumes are, or has
-// the sign of a disk that is not whole.
+// holdsSomething fails if a block device is all zeros, as empty volumes are, or has the mark of an
+// incomplete disk.
 func holdsSomething(ctx context.Context, dev io.ReaderAt, size int64, watch func(runnerconfig.ImportProgress)) error {
 	buf, zeros := make([]byte, 1<<20), make([]byte, 1<<20)
 	for at := int64(0); at < size; at += int64(len(buf)) {

@@ -22,7 +22,6 @@ const defaultConfig = "/etc/opt/vmrunner/config.yaml"
 // templateDir holds custom machine types, as VM-Operator has it.
 const templateDir = "/opt/vmrunner/templates"
 
-// settings are the command line.
 type settings struct {
 	config         string
 	logFormat      string
@@ -67,7 +66,7 @@ Exit codes: 0 the guest shut down, 1 the machine could not be started,
 Flags:
 `
 
-// Main is the whole program; it returns the exit code.
+// Main runs the program and returns the exit code.
 func Main(args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == exportCommand {
 		return exportDisk(args[1:], stdout, stderr)
@@ -104,7 +103,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 		}
 		return runner.ExitOK
 	}
-	// What an earlier machine left is not this one's cause.
+	// A message of an earlier run must not be taken for this one's.
 	if err := writeTermination(s.terminationLog, nil); err != nil {
 		fmt.Fprintf(stderr, "vmop-runner: %v\n", err)
 	}
@@ -175,11 +174,10 @@ func parse(args []string, stdout io.Writer) (settings, error) {
 	return s, err
 }
 
-// run runs the machine. Where it never comes to an engine, the outcome is a
-// start failure.
+// run runs the machine. If it never comes to an engine, the outcome is a start failure.
 func run(s settings, out io.Writer) (runner.Outcome, error) {
 	failed := func(err error) (runner.Outcome, error) { return startFailure(err), err }
-	// Before all else, so that nothing of them is left should that fail.
+	// First: the interfaces must end with this process even if something else fails.
 	taps, err := runner.OpenTaps(os.Getenv(runnerconfig.PreparedTapsEnv))
 	if err != nil {
 		return failed(err)
@@ -215,7 +213,7 @@ func run(s settings, out io.Writer) (runner.Outcome, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	// The probe is kept with the machine's data: in a pod nothing else is.
+	// The probe is kept with the machine's data, the only persistent directory of a pod.
 	probed, err := hostprobe.Probe(ctx, hostprobe.Options{QEMU: s.qemu, CacheDir: filepath.Join(o.Directories.Data, "hostprobe")})
 	if err != nil {
 		return failed(err)
@@ -244,9 +242,8 @@ func startFailure(err error) runner.Outcome {
 	return runner.Outcome{Cause: runner.CauseStartFailure, Message: err.Error()}
 }
 
-// secretDir is the directory of the display secret's files: that of the
-// configuration file, also where this is a link into a volume. The directory that
-// such a link leads to is replaced with each change.
+// secretDir is the directory of the display secret's files: that of the configuration file, even if
+// this is a link into a volume, whose target directory is replaced with each change.
 func secretDir(config string) string {
 	dir := filepath.Dir(config)
 	real, err := filepath.EvalSymlinks(config)
@@ -259,8 +256,8 @@ func secretDir(config string) string {
 	return filepath.Dir(real)
 }
 
-// followConfig hands what becomes of the configuration's files to the engine,
-// until the returned function is called.
+// followConfig passes changes of the configuration's files to the engine until the returned
+// function is called.
 func followConfig(path string, content []byte, e *runner.Engine) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	f := &runner.ConfigFollower{
@@ -289,15 +286,15 @@ func followConfig(path string, content []byte, e *runner.Engine) (stop func()) {
 	}
 }
 
-// slowFollowing says what follows from files that cannot be watched.
+// slowFollowing describes the consequence of files that cannot be watched.
 func slowFollowing(err error) string {
 	return fmt.Sprintf("changes of the configuration and of secrets are noticed late, within ten seconds: %v (fs.inotify.max_user_instances bounds how many programs of a user watch files)", err)
 }
 
-// stopOnSignals passes signals on to the engine until the returned function is
-// called. The first process of a container gets its first signal from the kubelet,
-// and the same again whenever the container runtime or the node's shutdown repeats
-// it: nobody there asks not to wait for the guest.
+// stopOnSignals passes signals on to the engine until the returned function is called. The first
+// process of a container gets its first signal from the kubelet, and the same again whenever the
+// container runtime or the node's shutdown repeats it: there, a second one is no request not to
+// wait for the guest.
 func stopOnSignals(e *runner.Engine, container bool) (end func()) {
 	return runner.OnStopSignals(stopRequests(e.Stop, container))
 }

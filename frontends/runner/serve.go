@@ -20,7 +20,6 @@ import (
 	"github.com/vmop/sdk/vmop/runner/tunnel"
 )
 
-// serveCommand is the first argument of a runner that serves an image.
 const serveCommand = "serve"
 
 const serveUsage = `Usage: vmop-runner serve [flags]
@@ -32,7 +31,6 @@ is made. The image is only read. There is no machine in this process.
 Flags:
 `
 
-// serveSettings are its command line.
 type serveSettings struct{ path, listen, certificates, client string }
 
 func parseServe(args []string, stdout io.Writer) (serveSettings, error) {
@@ -61,7 +59,7 @@ func parseServe(args []string, stdout io.Writer) (serveSettings, error) {
 	return s, err
 }
 
-// serveImage is the whole program of such a runner; it returns the exit code.
+// serveImage is the main function of such a runner; it returns the exit code.
 func serveImage(args []string, stdout, stderr io.Writer) int {
 	s, err := parseServe(args, stdout)
 	if errors.Is(err, flag.ErrHelp) {
@@ -89,8 +87,8 @@ func serveImage(args []string, stdout, stderr io.Writer) int {
 	return runner.ExitOK
 }
 
-// serve serves the image until ctx ends, and closes the listener then. problem is told
-// why somebody was not served.
+// serve serves the image until ctx ends, and then closes the listener. problem is called with the
+// reason why a client was not served.
 func (s serveSettings) serve(ctx context.Context, l net.Listener, problem func(error)) error {
 	defer l.Close()
 	own, err := tunnel.LoadIdentity(filepath.Join(s.certificates, "tls.crt"), filepath.Join(s.certificates, "tls.key"))
@@ -127,7 +125,7 @@ func (s serveSettings) serve(ctx context.Context, l net.Listener, problem func(e
 	return nil
 }
 
-// pipes are connections within the process: what a tunnel opens is what a server takes.
+// pipes is a listener within the process: a server accepts what a tunnel opens.
 type pipes struct {
 	connections chan net.Conn
 	closed      chan struct{}

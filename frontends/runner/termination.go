@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// terminationLog is where Kubernetes looks for a container's last words. It
-// exists in a container only.
+// terminationLog is where Kubernetes reads a container's termination message. It exists in a
+// container only.
 const terminationLog = "/dev/termination-log"
 
 func writeTermination(path string, message []byte) error {

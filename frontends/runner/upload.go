@@ -17,16 +17,15 @@ import (
 	"github.com/vmop/sdk/vmop/transfer"
 )
 
-// uploading is the step while an upload comes, beside those of [imagesource].
+// uploading is the step while an upload is received, beside those of [imagesource].
 const uploading imagesource.Step = runnerconfig.StepUploading
 
-// transferStall is how long somebody who uploads may send nothing, and somebody who
-// downloads take nothing.
+// transferStall is how long a client that uploads may send nothing, and one that downloads may
+// receive nothing.
 const transferStall = time.Minute
 
-// uploadImage makes a disk of what somebody uploads. It is taken to beside the disk, and
-// judged there as every image is that is fetched. Of an upload that a former pod took a
-// part of nothing is used.
+// uploadImage makes a disk of an upload. It is received beside the disk and checked like every
+// fetched image. A partial upload of an earlier pod is not used.
 func uploadImage(ctx context.Context, job runnerconfig.Import, to string, progress func(string), watch func(runnerconfig.ImportProgress)) (err error) {
 	part := to + ".upload"
 	if err := removeAll(append(imagesource.Leftovers(to+".making"), part)...); err != nil {
@@ -37,7 +36,7 @@ func uploadImage(ctx context.Context, job runnerconfig.Import, to string, progre
 	if err != nil {
 		return err
 	}
-	// Where the API server's port forwarding leads to, and nobody else is.
+	// Only the API server's port forwarding connects to the loopback address.
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(job.Upload.Port)))
 	if err != nil {
 		return err
@@ -46,7 +45,7 @@ func uploadImage(ctx context.Context, job runnerconfig.Import, to string, progre
 	tell := imageProgress("what somebody sends", progress, watch)
 	o := taking(job.Size, job.Keep)
 	r := transfer.Receiver{
-		// What is packed may be a little larger than what is in it.
+		// A compressed image may be a little larger than its content.
 		Path: part, Max: o.MaxSize + o.MaxSize/8 + 1<<20, Own: own, Wait: time.Duration(job.Upload.WaitSeconds) * time.Second, Stall: transferStall,
 		Report: func(done, total int64) { tell(imagesource.Progress{Step: uploading, Done: done, Total: total}) },
 	}

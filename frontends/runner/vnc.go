@@ -7,10 +7,9 @@ import (
 	"net"
 )
 
-// connectVNC connects the streams, which a VNC viewer is behind, with the server
-// of the machine that another vmop-runner runs with the same configuration, until
-// either of them ends the connection. Who uses it opens the socket as the
-// machine's owner.
+// connectVNC connects the streams, behind which is a VNC viewer, to the server of the machine that
+// another vmop-runner runs with the same configuration, until either end closes. It opens the
+// socket as the machine's owner.
 func connectVNC(config string, stdin io.Reader, stdout io.Writer) error {
 	_, c, _, err := readConfig(config)
 	if err != nil {
@@ -29,7 +28,7 @@ func connectVNC(config string, stdin io.Reader, stdout io.Writer) error {
 	}
 	go func() { // ends with the process at the latest
 		_, _ = io.Copy(conn, stdin)
-		_ = conn.CloseWrite() // the viewer is gone: QEMU ends the connection
+		_ = conn.CloseWrite() // the viewer has closed: QEMU ends the connection
 	}()
 	_, err = io.Copy(stdout, conn)
 	return errors.Join(err, conn.Close())

@@ -19,7 +19,7 @@ import (
 	"github.com/vmop/sdk/vmop/runner/vmstatus"
 )
 
-// readManager owns nothing: it makes no difference to what is stored.
+// readManager owns no fields: its applies do not change what is stored.
 const readManager = "vmop-runner-reads"
 
 var (
@@ -34,8 +34,8 @@ type Client struct {
 	http            *http.Client
 }
 
-// NewClient is a client for one machine. Warnings of the API server go to the
-// configuration's WarningHandler.
+// NewClient returns a client for one machine. Warnings of the API server go to the configuration's
+// WarningHandler.
 func NewClient(config *rest.Config, namespace, name string) (*Client, error) {
 	config = rest.CopyConfig(config)
 	config.Wrap(applytext.Wrap)
@@ -50,10 +50,9 @@ func NewClient(config *rest.Config, namespace, name string) (*Client, error) {
 	return &Client{namespace: namespace, name: name, dynamic: d, http: h}, nil
 }
 
-// Machine implements [API]. A right to read would be one to read all machines of
-// the namespace, with what is secret in them. To write the status of one's own is
-// the only right that a runner has, and a write of nothing that is not even carried
-// out is answered with what is stored.
+// Machine implements [API]. A right to read would cover all machines of the namespace, with their
+// secrets. Writing the status of its machine is a runner's only right, and a dry run that writes
+// nothing is answered with what is stored.
 func (c *Client) Machine(ctx context.Context) (Machine, error) {
 	nothing := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": names.Group + "/" + names.Version, "kind": names.KindVirtualMachine, "metadata": map[string]any{"namespace": c.namespace, "name": c.name},

@@ -9,27 +9,26 @@ import (
 	"github.com/vmop/sdk/vmop/names"
 )
 
-// Event is a happening that waits to be told.
+// Event is an event that is yet to be sent.
 type Event struct {
 	live.Event
-	// Name makes the event the same one however often it is sent.
+	// Name identifies the event, however often it is sent.
 	Name string
 	Time time.Time
 }
 
-// The longest reason and note that the API takes, in bytes. It refuses an event
-// with a longer one each time that it is sent.
+// The limits of the API for reason and note, in bytes. It always refuses longer ones.
 const (
 	maxReason = 128
 	maxNote   = 1024
 )
 
-// newEvent is an event that happens now, the nth of a runner.
+// newEvent returns an event of now, the nth of a runner.
 func newEvent(e live.Event, now time.Time, n int) Event {
 	return Event{Event: e, Time: now, Name: strconv.FormatInt(now.UnixNano(), 16) + "." + strconv.Itoa(n)}
 }
 
-// object is the event as VM-Operator's runner writes it.
+// object returns the event as VM-Operator's runner writes it.
 func (e Event) object(namespace, machine, uid string) map[string]any {
 	kind := "Normal"
 	if e.Warning {
@@ -54,7 +53,7 @@ func (e Event) object(namespace, machine, uid string) map[string]any {
 	return o
 }
 
-// cut shortens a text to a number of bytes, and leaves whole characters.
+// cut shortens a text to a number of bytes without splitting characters.
 func cut(s string, most int) string {
 	if len(s) <= most {
 		return s

@@ -13,18 +13,17 @@ import (
 	"github.com/vmop/sdk/vmop/runner/vmstatus"
 )
 
-// API is what a reporter needs of the Kubernetes API. [Client] is one.
+// API is what a reporter needs of the Kubernetes API. [Client] implements it.
 type API interface {
-	// Machine reads the machine's identity and what its status says now.
+	// Machine reads the machine's identity and its present status.
 	Machine(context.Context) (Machine, error)
-	// ApplyStatus writes the runner's part of the status of the machine. If m has
-	// a resource version and the machine another one by now, the error is
-	// [ErrConflict].
+	// ApplyStatus writes the runner's part of the machine's status. If m has a resource version
+	// that is no longer the machine's, the error is [ErrConflict].
 	ApplyStatus(ctx context.Context, m Machine, status *vmstatus.Status) error
-	// CreateEvent stores an event about the machine with that UID. An event that
-	// is there already is no error.
+	// CreateEvent stores an event about the machine with that UID. If the event already exists,
+	// that is not an error.
 	CreateEvent(ctx context.Context, uid string, e Event) error
-	// CloseIdle closes connections that are not in use.
+	// CloseIdle closes unused connections.
 	CloseIdle()
 }
 
@@ -34,20 +33,20 @@ type Machine struct {
 	// ResourceVersion is that of the machine when it was read.
 	ResourceVersion string
 	Conditions      []vmstatus.Condition
-	// PowerdownTimeout is what its guest has to shut down, in seconds; negative
-	// means that this is not known.
+	// PowerdownTimeout is how long its guest may take to shut down, in seconds; negative means
+	// unknown.
 	PowerdownTimeout int64
-	// ForceStop is the last request to stop it without waiting for the guest; empty
-	// if there was none.
+	// ForceStop is the last request to stop it without waiting for the guest; empty if there was
+	// none.
 	ForceStop string
 }
 
 // The errors of an [API].
 var (
-	// ErrGone means that the machine does not exist any more, or was replaced by
-	// another one of the same name.
+	// ErrGone means that the machine does not exist any more, or was replaced by another one of the
+	// same name.
 	ErrGone = errors.New("the machine was deleted")
-	// ErrRefused means that the API does not take an event, today or tomorrow.
+	// ErrRefused means that the API permanently refuses an event.
 	ErrRefused = errors.New("refused")
 	// ErrConflict means that another client has written the machine.
 	ErrConflict = errors.New("the machine has changed")
@@ -57,27 +56,27 @@ var (
 const (
 	// requestTimeout ends a request that the API server does not answer.
 	requestTimeout = 10 * time.Second
-	// pause is between two writes of the status: what changes meanwhile is told
-	// in one. A guest can cause changes without end, such as by the coming and going
-	// of its agents: after freeWrites the pause doubles up to maxPause with each
-	// write, until the status has stayed as it is for maxPause.
+	// pause is the minimum between two writes of the status; changes in between are written
+	// together. A guest can cause endless changes, for example by restarting its agents: after
+	// freeWrites the pause doubles up to maxPause with each write, until the status has not changed
+	// for maxPause.
 	pause      = time.Second
 	maxPause   = time.Minute
 	freeWrites = 10
 	// firstRetry doubles with each failure up to lastRetry.
 	firstRetry = time.Second
 	lastRetry  = time.Minute
-	// maxEvents wait for an API that is away.
+	// maxEvents limits the events that wait for an unreachable API.
 	maxEvents = 100
-	// firstLook is when the machine is looked at again while its guest is asked to
-	// shut down; it doubles up to lastLook. Nothing else reaches the runner then:
-	// the files of a pod that is being deleted are not brought up to date any more.
+	// firstLook is when the machine is read again while its guest is asked to shut down; it doubles
+	// up to lastLook. Nothing else reaches the runner then: the kubelet no longer updates the
+	// mounted files of a pod that is being deleted.
 	firstLook = 2 * time.Second
 	lastLook  = 10 * time.Second
 )
 
-// Reporter is a [runner.Reporter] that never blocks and never fails: it collects
-// what it is told, and a goroutine of its own passes it on.
+// Reporter is a [runner.Reporter] that never blocks and never fails: a goroutine of its own passes
+// on what is reported to it.
 type Reporter struct {
 	api API
 	log func(runner.Level, string)
@@ -95,8 +94,8 @@ type Reporter struct {
 	closing bool
 }
 
-// NewReporter starts a reporter. It tells log, which must not call back, of
-// failures: the first one, and when it is over. Close ends it.
+// NewReporter starts a reporter. It calls log, which must not call back, at the first failure and
+// when reporting works again. Close ends it.
 func NewReporter(api API, log func(runner.Level, string)) *Reporter {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &Reporter{api: api, log: log, cancel: cancel, ended: make(chan struct{}), wake: make(chan struct{}, 1)}
@@ -107,10 +106,9 @@ func NewReporter(api API, log func(runner.Level, string)) *Reporter {
 	return r
 }
 
-// OnHurry has the function told, while the machine is being stopped, how long its
-// guest has and whether it is to be waited for, as the machine has it now:
-// [runner.Engine.Hurry] is one. A request to force the machine that was there when it
-// was first read is not about this run of it.
+// OnHurry has the function called, while the machine is being stopped, with the present timeout of
+// its guest and whether to stop waiting for it: [runner.Engine.Hurry] is such a function. A request
+// to force the machine that existed when it was first read does not concern this run.
 func (r *Reporter) OnHurry(hurry func(seconds int64, force bool)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,8 +123,8 @@ func (r *Reporter) State(s runner.State) {
 	r.notify()
 }
 
-// Message implements [runner.Reporter]. Only events are passed on; the other
-// messages are for the pod's log.
+// Message implements [runner.Reporter]. Only events are passed on; other messages are for the pod's
+// log.
 func (r *Reporter) Message(m runner.Message) {
 	if m.Event == nil {
 		return
@@ -148,8 +146,8 @@ func (r *Reporter) notify() {
 	}
 }
 
-// Close tells what is still to be told, as long as ctx allows, and ends the
-// reporter. Its error says what could not be told.
+// Close reports what is still unreported, as long as ctx allows, and ends the reporter. Its error
+// says what was not reported.
 func (r *Reporter) Close(ctx context.Context) error {
 	r.mu.Lock()
 	r.closing = true
@@ -165,7 +163,7 @@ func (r *Reporter) Close(ctx context.Context) error {
 	}
 }
 
-// take returns what there is to tell.
+// take returns what is to be reported.
 func (r *Reporter) take() (state *runner.State, events []Event, closing bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -182,7 +180,7 @@ func (r *Reporter) isClosing() bool {
 	return r.closing
 }
 
-// sent forgets an event that was told.
+// sent drops an event that was sent.
 func (r *Reporter) sent(e Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -191,21 +189,20 @@ func (r *Reporter) sent(e Event) {
 	}
 }
 
-// sender is the goroutine of a reporter.
 type sender struct {
 	r       *Reporter
 	uid     string
-	named   string // the machine that the configuration has named last
+	named   string // the machine that the configuration last named
 	since   vmstatus.Transitions
 	written *vmstatus.Status
 	failing bool
 	pauses  pauses
-	// forced is the request to force the machine that was there at first.
+	// forced is the request to force the machine that existed at the start.
 	forced string
 	look   time.Duration
 }
 
-// heard passes on what a machine that is being stopped says of that.
+// heard passes on the machine's stop settings while it is being stopped.
 func (s *sender) heard(m Machine) {
 	s.r.mu.Lock()
 	hurry, stopping := s.r.hurry, s.r.state != nil && s.r.state.Phase == runner.PhaseTerminating
@@ -215,8 +212,8 @@ func (s *sender) heard(m Machine) {
 	}
 }
 
-// idle waits for something to tell. While the machine is being stopped it looks at
-// the machine now and then.
+// idle waits for something to report. While the machine is being stopped it reads the machine at
+// intervals.
 func (s *sender) idle(ctx context.Context, state *runner.State) {
 	if state == nil || state.Phase != runner.PhaseTerminating || s.uid == "" {
 		s.woken(ctx)
@@ -229,13 +226,13 @@ func (s *sender) idle(ctx context.Context, state *runner.State) {
 	if woken || ctx.Err() != nil {
 		return
 	}
-	// One that cannot be read is looked at again.
+	// A failed read is repeated at the next interval.
 	if m, err := request(ctx, s.r.api.Machine); err == nil {
 		s.heard(m)
 	}
 }
 
-// pauses decides how long nothing is written after a status was.
+// pauses determines the pause after a write of the status.
 type pauses struct {
 	next   time.Duration
 	last   time.Time
@@ -295,7 +292,7 @@ func (s *sender) run(ctx context.Context) {
 			s.r.log(runner.LevelInfo, "the Kubernetes API is told about the machine again")
 		}
 		if status && !closing {
-			// What follows at once goes into one write.
+			// Changes in quick succession go into one write.
 			if !s.restAfter(ctx, state) {
 				return
 			}
@@ -314,8 +311,8 @@ func (s *sender) run(ctx context.Context) {
 	}
 }
 
-// taken waits until another machine of the name has taken over this one, which its
-// configuration says, and reports whether that has come to pass before the end.
+// taken waits until another machine of the same name has taken over this one, as its configuration
+// then says, and reports whether that happened before the end.
 func (s *sender) taken(ctx context.Context) bool {
 	s.r.api.CloseIdle()
 	for {
@@ -332,8 +329,8 @@ func (s *sender) taken(ctx context.Context) bool {
 	}
 }
 
-// moved reports whether the configuration names another machine than the one that is
-// reported to. That is told all from the beginning.
+// moved reports whether the configuration names another machine than the one that is reported to.
+// Everything is then reported to it anew.
 func (s *sender) moved(state *runner.State) bool {
 	if state == nil || state.MachineUID == "" || state.MachineUID == s.named || state.MachineUID == s.uid {
 		return false
@@ -343,8 +340,8 @@ func (s *sender) moved(state *runner.State) bool {
 	return true
 }
 
-// rest waits before the next request. It is cut short when the reporter is being
-// closed, unless it is known to be.
+// rest waits before the next request. The reporter's closing cuts it short, unless closing is
+// already known.
 func (s *sender) rest(ctx context.Context, d time.Duration, closing bool) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -362,8 +359,7 @@ func (s *sender) rest(ctx context.Context, d time.Duration, closing bool) bool {
 	}
 }
 
-// restAfter is the pause after a status was written. What the guest has not caused
-// does not wait for its end.
+// restAfter pauses after a status was written. Changes that the guest has not caused end the pause.
 func (s *sender) restAfter(ctx context.Context, written *runner.State) bool {
 	began := time.Now()
 	d := s.pauses.after(began)
@@ -385,7 +381,7 @@ func (s *sender) restAfter(ctx context.Context, written *runner.State) bool {
 	return ctx.Err() == nil
 }
 
-// woken waits for something to tell, until ctx ends.
+// woken waits for something to report, until ctx ends.
 func (s *sender) woken(ctx context.Context) bool {
 	select {
 	case <-s.r.wake:
@@ -395,8 +391,8 @@ func (s *sender) woken(ctx context.Context) bool {
 	}
 }
 
-// send tells the API what it does not know yet; the status first. It reports
-// whether it wrote the status.
+// send sends the API what it does not have yet, the status first. It reports whether it wrote the
+// status.
 func (s *sender) send(ctx context.Context, state *runner.State, events []Event) (wrote bool, err error) {
 	if state == nil && len(events) == 0 {
 		return false, nil
@@ -424,7 +420,7 @@ func (s *sender) send(ctx context.Context, state *runner.State, events []Event) 
 	for _, e := range events {
 		err := withTimeout(ctx, func(ctx context.Context) error { return s.r.api.CreateEvent(ctx, s.uid, e) })
 		if errors.Is(err, ErrRefused) {
-			// It would be refused each time, and hold back what follows.
+			// It would be refused each time, and block the events that follow.
 			s.r.log(runner.LevelWarning, fmt.Sprintf("the event %q is not recorded: %v", e.Reason, err))
 			err = nil
 		}
@@ -436,10 +432,9 @@ func (s *sender) send(ctx context.Context, state *runner.State, events []Event) 
 	return wrote, nil
 }
 
-// apply writes the status. A machine that ends may end because its resource was
-// deleted, and there may be another one of its name by then, whose status is not
-// this runner's to write. The API server does not check the UID when a status is
-// applied; it checks the version.
+// apply writes the status. The machine's end may be due to the deletion of its resource, and
+// another one of its name may exist by then, whose status this runner must not write. The API
+// server does not check the UID when a status is applied; it checks the version.
 func (s *sender) apply(ctx context.Context, state *runner.State, status *vmstatus.Status) error {
 	to := Machine{UID: s.uid}
 	ending := state.Phase == runner.PhaseTerminating || state.Phase == runner.PhaseStopped
