@@ -9,7 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// Main is the whole program: args[0] is its name. It returns the exit code.
+// Main runs the program, with its name in args[0], and returns the exit code.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	p := &program{stdin: stdin, stdout: stdout, stderr: stderr, getenv: os.Getenv}
 	app := p.app()
@@ -27,7 +27,6 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	return exitOK
 }
 
-// app is the program's commands. They have one file each.
 func (p *program) app() *cli.App {
 	app := &cli.App{
 		Name:  "vmop-cli",
@@ -74,7 +73,7 @@ func (p *program) app() *cli.App {
 }
 
 func onUsageError(c *cli.Context, err error, _ bool) error {
-	// The flag package's messages are for its own flags, with one hyphen.
+	// The flag package's messages are for flags with one hyphen.
 	message := err.Error()
 	for _, m := range []struct{ prefix, instead, behind string }{
 		{"flag provided but not defined: -", "there is no flag --", ""},

@@ -7,10 +7,9 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// reorder moves a command's flags before its other arguments: the flag package
-// stops at the first argument that is no flag, and people write
-// "render vm.yaml --show all". What follows -- is no flag, nor is what follows the
-// command that ssh shall execute.
+// reorder moves a command's flags before its other arguments: the flag package stops at the first
+// non-flag, and users write "render vm.yaml --show all". What follows --, or is the command for
+// ssh, is not moved.
 func reorder(app *cli.App, args []string) []string {
 	i := 1
 	for i < len(args) && strings.HasPrefix(args[i], "-") {
@@ -46,7 +45,7 @@ func reorder(app *cli.App, args []string) []string {
 		flags = append(flags, a)
 		if takesValue(command, a) {
 			if len(tail) == 0 {
-				return slices.Concat(head, flags) // which the flag package complains about
+				return slices.Concat(head, flags) // the flag package reports it
 			}
 			flags = append(flags, tail[0])
 			tail = tail[1:]
@@ -55,7 +54,7 @@ func reorder(app *cli.App, args []string) []string {
 	return slices.Concat(head, flags, []string{"--"}, rest)
 }
 
-// takesValue reports whether the argument behind a flag is its value.
+// takesValue reports whether the argument after a flag is its value.
 func takesValue(command *cli.Command, arg string) bool {
 	name := strings.TrimLeft(arg, "-")
 	if strings.Contains(name, "=") {

@@ -90,8 +90,7 @@ func (p *program) changes(c *cli.Context) error {
 	return p.printChanges(namespaceOr(before.Namespace), before.Name, found, format, "No changes.")
 }
 
-// oldManifest is that of OLD: a file's, or if there is none of the name that of a machine
-// of this host.
+// oldManifest reads OLD: a file or, if there is none of that name, a machine of this host.
 func (p *program) oldManifest(c *cli.Context) (spec.Object, error) {
 	old := c.Args().First()
 	if _, err := os.Stat(old); errors.Is(err, fs.ErrNotExist) && old != "-" && !inCluster(c) {
@@ -110,9 +109,9 @@ func (p *program) oldManifest(c *cli.Context) (spec.Object, error) {
 	return p.machine(c, []string{old}, p.onHost(c))
 }
 
-// onHost reports of a machine whether it is one of this host, as for all commands: unless
-// a cluster is asked for. One that neither this host has nor --local says to be here may
-// be a cluster's.
+// onHost returns a function that reports whether a machine is one of this host, as for all
+// commands: unless a cluster is requested. A machine unknown here may be a cluster's unless --local
+// is given.
 func (p *program) onHost(c *cli.Context) func(*spec.Object) (bool, error) {
 	return func(o *spec.Object) (bool, error) {
 		if inCluster(c) || c.Bool("local") {
@@ -130,7 +129,7 @@ func (p *program) onHost(c *cli.Context) func(*spec.Object) (bool, error) {
 	}
 }
 
-// isHere is onHost of a machine, and tells what it has found out.
+// isHere is onHost for one machine, and notes the result.
 func (p *program) isHere(c *cli.Context, o *spec.Object) (bool, error) {
 	here, err := p.onHost(c)(o)
 	if here && !c.Bool("local") {
@@ -139,7 +138,6 @@ func (p *program) isHere(c *cli.Context, o *spec.Object) (bool, error) {
 	return here, err
 }
 
-// awaiting tells what waits for a restart of a machine.
 func (p *program) awaiting(c *cli.Context, format string) error {
 	if c.Bool("local") && inCluster(c) {
 		return usagef(c, "--cluster and --local: want one of them")
@@ -174,7 +172,7 @@ func (p *program) awaiting(c *cli.Context, format string) error {
 			}
 			found = append(found, f)
 		}
-		// What waits may be the pod's alone, or the runner's, which have no path.
+		// Changes of the pod or the runner alone have no path.
 		if w := spec.FindCondition(vm.Status.Conditions, spec.ConditionAwaitingRestart); w != nil && w.Status == metav1.ConditionTrue {
 			p.note("%s", w.Message)
 		}
@@ -182,14 +180,13 @@ func (p *program) awaiting(c *cli.Context, format string) error {
 	})
 }
 
-// waiting is a change that a machine of this host gets at its next start only.
+// waiting is a change that a machine of this host gets at its next start.
 type waiting struct {
 	Namespace string
 	Name      string
 	changes.Change
 }
 
-// allAwaiting tells what waits for a restart of the machines of this host.
 func (p *program) allAwaiting(c *cli.Context, format string) error {
 	h, err := p.host(c)
 	if err != nil {
@@ -202,7 +199,7 @@ func (p *program) allAwaiting(c *cli.Context, format string) error {
 	all, listed := []waiting{}, []output.Changes{}
 	for _, m := range machines {
 		found, err := m.Awaiting()
-		if err != nil { // the others are told in any case
+		if err != nil { // the others are printed in any case
 			p.note("%v", err)
 		}
 		if len(found) > 0 {
@@ -226,7 +223,6 @@ func (p *program) allAwaiting(c *cli.Context, format string) error {
 	return textout.Table(p.stdout, []string{"NAMESPACE", "NAME", "PATH", "OPERATION", "OLD", "NEW", "REASON"}, rows)
 }
 
-// printChanges prints changes of a machine, or that there are none.
 func (p *program) printChanges(namespace, name string, found []changes.Change, format, nothing string) error {
 	if forPrograms(format) {
 		return printList(p, format, []output.Changes{printedChanges(namespace, name, found)})
@@ -242,10 +238,9 @@ func (p *program) printChanges(namespace, name string, found []changes.Change, f
 	return textout.Table(p.stdout, []string{"PATH", "OPERATION", "OLD", "NEW", "APPLIED", "REASON"}, rows)
 }
 
-// maxCell is how much of a value the table shows, in characters.
+// maxCell limits a value in the table, in characters.
 const maxCell = 40
 
-// changed shows a value in a cell.
 func changed(path string, v json.RawMessage) string {
 	switch {
 	case v == nil:
@@ -260,7 +255,6 @@ func changed(path string, v json.RawMessage) string {
 	return string(s)
 }
 
-// printedChanges are the differences of one machine.
 func printedChanges(namespace, name string, found []changes.Change) output.Changes {
 	out := output.Changes{ObjectMeta: named(namespace, name), Changes: []output.Change{}}
 	for _, c := range found {

@@ -8,7 +8,6 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// classesAmong are the classes of files.
 func classesAmong(objects []spec.Object) []spec.VirtualMachineClass {
 	var out []spec.VirtualMachineClass
 	for i := range objects {
@@ -19,8 +18,8 @@ func classesAmong(objects []spec.Object) []spec.VirtualMachineClass {
 	return out
 }
 
-// withoutClass has a machine of another system be without its class, if that is not
-// among the files: its author cannot have written one of ours.
+// withoutClass removes the class of a machine of another system unless the class is among the
+// files: it cannot be one of ours.
 func (p *program) withoutClass(o *spec.Object) {
 	if !foreign(o) || o.VirtualMachine.Spec.VirtualMachineClassName == "" {
 		return
@@ -32,10 +31,9 @@ func (p *program) withoutClass(o *spec.Object) {
 	}
 }
 
-// inline makes machines of files those of their classes, as far as these are there,
-// too: what the class says stands in the machine then, which has no class any more.
-// So nothing else need know of classes, and what is kept of the machine is whole. The
-// problems are sizes that a class does not allow.
+// inline replaces the classes of machines by their content if the classes are among the files, so
+// that a stored machine is complete and nothing else has to know of classes. The problems are sizes
+// that a class does not allow.
 func inline(objects []spec.Object, classes []spec.VirtualMachineClass) []finding {
 	var said []finding
 	for i := range objects {

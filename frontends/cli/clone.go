@@ -43,7 +43,7 @@ func (p *program) rename(c *cli.Context) error {
 	return nil
 }
 
-// twoNames are a machine, and the name of one that shall be.
+// twoNames returns an existing machine and the name of a new one.
 func (p *program) twoNames(c *cli.Context) (h *host.Host, m host.Machine, namespace, name string, err error) {
 	if c.NArg() != 2 {
 		return nil, m, "", "", usagef(c, "want the NAME of a machine and its NEW name, and found %s", arguments(c.NArg()))
@@ -107,7 +107,7 @@ func (p *program) clone(c *cli.Context) error {
 	return nil
 }
 
-// copying tells the progress of copies, which an interruption ends.
+// copying reports the progress of copies; an interrupt ends them.
 func (p *program) copying(c *cli.Context, what string, do func(context.Context, host.CopyOptions) error) error {
 	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -122,7 +122,7 @@ func (p *program) copying(c *cli.Context, what string, do func(context.Context, 
 	return err
 }
 
-// noteConsistency says how the disks of a copy of a machine that ran fit together.
+// noteConsistency prints how consistent the copied disks of a running machine are.
 func (p *program) noteConsistency(copied string, how host.Consistency) {
 	switch {
 	case how.Frozen:

@@ -16,10 +16,9 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// requestTimeout bounds what is one question to the API server.
+// requestTimeout limits one request to the API server.
 const requestTimeout = 30 * time.Second
 
-// connect chooses the cluster.
 func (p *program) connect(c *cli.Context) (*cluster.Client, error) {
 	return cluster.Connect(cluster.Options{
 		Kubeconfig: c.String("kubeconfig"), Context: c.String("context"), Namespace: c.String("namespace"),
@@ -27,7 +26,7 @@ func (p *program) connect(c *cli.Context) (*cluster.Client, error) {
 	})
 }
 
-// clusterMachine connects and takes the NAME argument apart.
+// clusterMachine connects and parses the NAME argument.
 func (p *program) clusterMachine(c *cli.Context) (client *cluster.Client, namespace, name string, err error) {
 	arg, err := oneName(c)
 	if err != nil {
@@ -49,8 +48,7 @@ func (p *program) clusterMachine(c *cli.Context) (client *cluster.Client, namesp
 	return client, namespace, name, nil
 }
 
-// bounded ends with the signals that mean so, and after a time if it is not
-// 0.
+// bounded returns a context that ends on a termination signal, and after a timeout unless it is 0.
 func bounded(c *cli.Context, timeout time.Duration, what string) (context.Context, context.CancelFunc) {
 	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	if timeout <= 0 {
@@ -60,8 +58,7 @@ func bounded(c *cli.Context, timeout time.Duration, what string) (context.Contex
 	return ctx, func() { cancel(); stop() }
 }
 
-// withMachine does something with the machine of a cluster that the NAME argument
-// means, in the time of a request.
+// withMachine calls do with the machine of the NAME argument, within the timeout of a request.
 func (p *program) withMachine(c *cli.Context, do func(context.Context, *cluster.Client, *spec.VirtualMachine) error) error {
 	client, namespace, name, err := p.clusterMachine(c)
 	if err != nil {
@@ -76,16 +73,13 @@ func (p *program) withMachine(c *cli.Context, do func(context.Context, *cluster.
 	return do(ctx, client, vm)
 }
 
-// errTimeout is why a wait for a machine ended.
 var errTimeout = errors.New("it takes too long")
 
-// startReserve is how long start waits for a machine unless told otherwise.
+// startReserve is the default timeout of start.
 const startReserve = 10 * time.Minute
 
-// unique is a value that was not used before.
 func unique() string { return time.Now().UTC().Format(time.RFC3339Nano) }
 
-// powerText is what a run policy has come to.
 func powerText(vm *spec.VirtualMachine) string {
 	state := spec.StateStopped
 	if vm.ShouldRun() {

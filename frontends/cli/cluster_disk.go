@@ -22,7 +22,6 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// clusterDiskFlags are those of disks of a cluster.
 func clusterDiskFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "from", Usage: "in a cluster: create a disk of this `SOURCE`: http://…, https://…, oci://REGISTRY/IMAGE:TAG, disk:NAME, another disk, or snapshot:NAME, a VolumeSnapshot of one's volume"},
@@ -45,7 +44,7 @@ func clusterDiskFlags() []cli.Flag {
 	}
 }
 
-// onlyInClusters refuses for disks of this host what is for those of a cluster.
+// onlyInClusters refuses flags for disks of a cluster.
 func onlyInClusters(c *cli.Context) error {
 	for _, f := range clusterDiskFlags() {
 		if name := f.Names()[0]; c.IsSet(name) {
@@ -55,14 +54,13 @@ func onlyInClusters(c *cli.Context) error {
 	return nil
 }
 
-// clusterDisk is a disk of a cluster as JSON has it.
 type clusterDisk struct {
 	Namespace string
 	Name      string
 	Phase     string
-	// Progress is how much of it is made, in percent.
+	// Progress is in percent.
 	Progress string
-	// Size is what is asked for, and Capacity what its volume has, in bytes.
+	// Size is the requested one, Capacity that of its volume, in bytes.
 	Size     int64
 	Capacity int64
 	Machines []string
@@ -73,10 +71,9 @@ type clusterDisk struct {
 	Created time.Time
 }
 
-// clusterDiskActions are what can be done with disks of a cluster.
+// clusterDiskActions are the actions on disks of a cluster.
 const clusterDiskActions = "list, describe, create, upload, download, resize, delete, attach or detach"
 
-// clusterDisks does something with disks of a cluster.
 func (p *program) clusterDisks(c *cli.Context) error {
 	args := c.Args().Slice()
 	if len(args) == 0 {
@@ -138,7 +135,7 @@ func (p *program) clusterDisks(c *cli.Context) error {
 	}
 }
 
-// flagsOf are the flags that are for some actions alone.
+// flagsOf returns the flags that only some actions have.
 func flagsOf() map[string][]string {
 	return map[string][]string{
 		"from": {"create"}, "path": {"create"}, "ca": {"create"}, "pull-secret": {"create"}, "volume-mode": {"create"},
@@ -147,7 +144,6 @@ func flagsOf() map[string][]string {
 	}
 }
 
-// checkFlags refuses flags that say nothing about what is done.
 func (w *diskWork) checkFlags() error {
 	c := w.c
 	switch {
@@ -171,7 +167,7 @@ func (w *diskWork) checkFlags() error {
 	return nil
 }
 
-// list lists what can be listed: one broken disk hides no others.
+// list lists all disks that can be read despite errors.
 func (w *diskWork) list(names []string) error {
 	namespace := w.client.Namespace
 	if w.c.Bool("all-namespaces") {
@@ -242,7 +238,7 @@ func listDisk(d *spec.VirtualDisk) clusterDisk {
 	return out
 }
 
-// wanted is the disk that the flags describe.
+// wanted returns the disk that the flags describe.
 func (w *diskWork) wanted(namespace, name string, size resource.Quantity) (*spec.VirtualDisk, error) {
 	d, c := spec.NewDisk(namespace, name, size), w.c
 	if class := c.String("storage-class"); c.IsSet("storage-class") {
@@ -332,7 +328,7 @@ func (w *diskWork) create(namespace, name, text string) error {
 	})
 }
 
-// see notes how a disk is, and returns it in words.
+// see records a disk's state, and returns it in words.
 func (w *diskWork) see(out *diskDone, d *spec.VirtualDisk) string {
 	out.Phase, out.Message = string(d.Status.Phase), ""
 	if c := spec.FindCondition(d.Status.Conditions, conditions.Ready); c != nil {
@@ -388,7 +384,7 @@ func (w *diskWork) resize(namespace, name, text string) error {
 	})
 }
 
-// remove deletes a disk that no machine has: it would be kept, and could not be taken back.
+// remove refuses a disk that a machine has: the deletion would be delayed, and could not be undone.
 func (w *diskWork) remove(namespace, name string) error {
 	ctx, cancel := w.request()
 	defer cancel()
@@ -425,7 +421,7 @@ func (w *diskWork) remove(namespace, name string) error {
 	})
 }
 
-// gone takes the end of something for the end of the wait.
+// gone takes the deletion of the object as the end of the wait.
 func (w *diskWork) gone(out *diskDone, err error) error {
 	if errors.Is(err, cluster.ErrGone) {
 		out.Phase, out.Message = phaseDeleted, ""
@@ -454,7 +450,7 @@ func (w *diskWork) attach(namespace, machine, disk string) error {
 	})
 }
 
-// seeAttachment notes how an attachment is, and returns it in words.
+// seeAttachment records an attachment's state, and returns it in words.
 func seeAttachment(out *diskDone, a *spec.VirtualMachineBlockDeviceAttachment) string {
 	out.Phase, out.Message = string(a.Status.Phase), ""
 	for _, kind := range []string{conditions.AttachmentTerminating, conditions.Attached} {

@@ -23,14 +23,14 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// clusterDisplayHelp is what spice and vnc do with --cluster.
+// clusterDisplayHelp describes spice and vnc with --cluster.
 const clusterDisplayHelp = "In a cluster, remote-viewer is started with the password in a file of its own. It connects to\n" +
 	"spec.vm.display.spice.server if the manifest has it, through proxyUrl likewise, or to the node\n" +
 	"where the port of the display is one of the node's. Any other display is reached through the\n" +
 	"API server (as by kubectl port-forward), by a port of 127.0.0.1 that lasts as long as the\n" +
 	"viewer. A password that has expired is replaced.\n\n"
 
-// clusterDisplay is the display of a machine in a cluster, on its way to a viewer.
+// clusterDisplay is the connection of a viewer to the display of a machine in a cluster.
 type clusterDisplay struct {
 	*program
 	c               *cli.Context
@@ -40,18 +40,17 @@ type clusterDisplay struct {
 	pod             string
 	options         displayOptions
 	place           console.Place
-	// forwarding is set where place is the near end of a tunnel.
+	// forwarding is set if place is the local end of a tunnel.
 	forwarding *cluster.Forwarding
 }
 
-// displayOptions are what VM-Operator's configuration and the flags say.
+// displayOptions come from VM-Operator's configuration and the flags.
 type displayOptions struct {
 	validity time.Duration
 	keepFile bool
 	family   console.Family
 }
 
-// openClusterDisplay is spice and vnc for a machine of a cluster.
 func (p *program) openClusterDisplay(c *cli.Context, protocol console.Protocol) (err error) {
 	if err := checkDisplayFlags(c); err != nil {
 		return err
@@ -63,7 +62,7 @@ func (p *program) openClusterDisplay(c *cli.Context, protocol console.Protocol) 
 	ctx, stop := bounded(c, 0, "")
 	defer stop()
 	ctx, cancel := context.WithCancel(ctx)
-	// The tunnel ends before this returns, however that comes.
+	// The tunnel must end before this returns.
 	defer func() {
 		cancel()
 		if d.forwarding != nil {
@@ -84,7 +83,6 @@ func (p *program) openClusterDisplay(c *cli.Context, protocol console.Protocol) 
 	return d.view(ctx)
 }
 
-// find asks where the display is.
 func (d *clusterDisplay) find(ctx context.Context, protocol console.Protocol) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, fmt.Errorf("the API server did not answer after %v", requestTimeout))
 	defer cancel()
@@ -111,7 +109,6 @@ func (d *clusterDisplay) tunnels() bool {
 	return d.c.Bool("forward") || d.place.Tunnel && d.place.Proxy == ""
 }
 
-// tunnel leads a port of this host to the display.
 func (d *clusterDisplay) tunnel(ctx context.Context) (err error) {
 	d.forwarding, err = d.client.Forward(ctx, d.namespace, d.pod, d.c.Int("port"), d.place.PodPort, d.stderr)
 	if err != nil {
@@ -121,10 +118,9 @@ func (d *clusterDisplay) tunnel(ctx context.Context) (err error) {
 	return nil
 }
 
-// open reports whether everybody is let in, as far as the runner has told.
+// open reports whether the display needs no password, as far as the runner has reported.
 func (d *clusterDisplay) open() bool { return d.vm.Status.DisplayPasswordSerial < 0 }
 
-// print tells the connection.
 func (d *clusterDisplay) print() error {
 	at := displayConnection{Protocol: string(d.place.Protocol), Host: d.place.Host, Port: d.place.Port, Auth: string(d.place.Protocol)}
 	if d.open() {
@@ -141,7 +137,7 @@ func (d *clusterDisplay) print() error {
 	return err
 }
 
-// proxy lets viewers in by a port of this host, until ctx ends.
+// proxy lets viewers connect by a port of this host, until ctx ends.
 func (d *clusterDisplay) proxy(ctx context.Context) error {
 	if err := d.tunnel(ctx); err != nil {
 		return err
@@ -159,14 +155,13 @@ func (d *clusterDisplay) proxy(ctx context.Context) error {
 	return errors.Join(err, d.tunnelEnds())
 }
 
-// tunnelEnds waits for the end of the tunnel.
 func (d *clusterDisplay) tunnelEnds() error {
 	f := d.forwarding
 	d.forwarding = nil
 	return f.Wait()
 }
 
-// password is the one that opens the display now, empty if it has none.
+// password returns the present password, empty if there is none.
 func (d *clusterDisplay) password(ctx context.Context) (string, error) {
 	var random [16]byte
 	if _, err := rand.Read(random[:]); err != nil {
@@ -185,7 +180,6 @@ func (d *clusterDisplay) password(ctx context.Context) (string, error) {
 	return password, err
 }
 
-// file is the viewer file for the place.
 func (d *clusterDisplay) file(ctx context.Context, password string) ([]byte, error) {
 	f := console.ViewerFile{
 		Protocol: d.place.Protocol, Host: d.place.Host, Port: d.place.Port, Proxy: d.place.Proxy,
@@ -206,8 +200,8 @@ func (d *clusterDisplay) file(ctx context.Context, password string) ([]byte, err
 	return f.Marshal()
 }
 
-// connect makes a tunnel if one is needed, and then the viewer file: its password
-// is not valid for long.
+// connect creates a tunnel if one is needed, and only then the viewer file: its password soon
+// expires.
 func (d *clusterDisplay) connect(ctx context.Context) ([]byte, error) {
 	if d.tunnels() {
 		if err := d.tunnel(ctx); err != nil {
@@ -221,7 +215,7 @@ func (d *clusterDisplay) connect(ctx context.Context) ([]byte, error) {
 	return d.file(ctx, password)
 }
 
-// write leaves a viewer file, for as long as it leads anywhere.
+// write keeps a viewer file for as long as its connection exists.
 func (d *clusterDisplay) write(ctx context.Context, name string) error {
 	file, err := d.connect(ctx)
 	if err != nil {
@@ -243,7 +237,7 @@ func (d *clusterDisplay) write(ctx context.Context, name string) error {
 	return err
 }
 
-// removeFile removes a file that a viewer may have removed.
+// removeFile tolerates that a viewer has removed the file.
 func removeFile(name string) error {
 	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -261,7 +255,7 @@ func (d *clusterDisplay) view(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "vmop-viewer-") // which nobody else may look into
+	dir, err := os.MkdirTemp("", "vmop-viewer-") // accessible to its owner only
 	if err != nil {
 		return err
 	}

@@ -31,25 +31,23 @@ import (
 	"github.com/vmop/sdk/vmop/transfer"
 )
 
-// download is one download of a disk of a cluster, or of an image.
 type download struct {
 	*diskWork
 	out *diskDone
-	// path is where it goes, format what it is to be, which is empty for what it is.
+	// path is the target, format the requested format, empty for the disk's own.
 	path, format string
-	// object is what is downloaded, and claim the name of its volume claim.
+	// object is what is downloaded, claim the name of its volume claim.
 	object metav1.Object
 	claim  string
 }
 
-// partSuffix is that of the file beside the one that is wanted which has what has come of
-// it so far, and convertedSuffix that of the one that is made of it in another format.
+// partSuffix names the partial download beside the target, convertedSuffix the result of its
+// conversion to another format.
 const (
 	partSuffix      = ".vmop-part"
 	convertedSuffix = ".vmop-converted"
 )
 
-// download makes a file of a disk or an image.
 func (w *diskWork) download(namespace, name, path string) error {
 	d := &download{diskWork: w, out: &diskDone{Namespace: namespace, Disk: name, Action: w.action}, path: path, format: w.c.String("format"), claim: objects.ClaimOfDisk(name)}
 	if d.format != "" && d.format != "raw" && d.format != "qcow2" {
@@ -72,7 +70,7 @@ func (w *diskWork) download(namespace, name, path string) error {
 	return w.finish(d.out, createReserve, func(ctx context.Context, tell func(string)) error { return d.run(ctx, part, tell) })
 }
 
-// read reads what is downloaded, as it is now, and what has become of the last request.
+// read reads the object and the state of the last request.
 func (d *download) read(ctx context.Context) (*spec.VirtualDiskDownload, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, errors.New("the API server did not answer"))
 	defer cancel()
@@ -92,7 +90,7 @@ func (d *download) read(ctx context.Context) (*spec.VirtualDiskDownload, error) 
 	return disk.Status.Download, nil
 }
 
-// lockPart opens the file with what has come so far, which nobody else writes to.
+// lockPart opens the partial download and locks it against other processes.
 func lockPart(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if err != nil {
@@ -113,7 +111,6 @@ func lockPart(path string) (*os.File, error) {
 	return f, nil
 }
 
-// await calls look with each state of what is downloaded, and of the download.
 func (d *download) await(ctx context.Context, look func(spec.DiskPhase, *spec.VirtualDiskDownload) (bool, error)) error {
 	see := func(phase spec.DiskPhase, is *spec.VirtualDiskDownload) (bool, error) {
 		d.out.Phase, d.out.Message = string(phase), "the operator has not looked at it yet"
@@ -134,18 +131,16 @@ func (d *download) await(ctx context.Context, look func(spec.DiskPhase, *spec.Vi
 	return d.client.AwaitDisk(ctx, disk, func(disk *spec.VirtualDisk) (bool, error) { return see(disk.Status.Phase, disk.Status.Download) })
 }
 
-// errNotGiven says that the pod that is said to give a download cannot be reached.
+// errNotGiven reports that the pod that should serve the download cannot be reached.
 var errNotGiven = errors.New("the pod that gives it does not answer")
 
-// What a status says is a little older than what is: a pod that has just ended is said to
-// give its download still. So one that cannot be reached is asked again, or the next one
-// is, as often and after such a time.
+// A status lags: a pod that has just ended still seems to serve its download. Therefore an
+// unreachable pod, or its successor, is tried again, as often and after such a time.
 const (
 	giverAttempts = 20
 	giverPause    = time.Second
 )
 
-// run asks for a pod that gives the download, unless there is one, and downloads.
 func (d *download) run(ctx context.Context, part *os.File, tell func(string)) error {
 	var got transfer.Downloaded
 	for attempt := 1; ; attempt++ {
@@ -180,7 +175,7 @@ func (d *download) run(ctx context.Context, part *os.File, tell func(string)) er
 	return os.Remove(part.Name())
 }
 
-// giver asks for a pod that gives the download, unless there is one.
+// giver requests a pod that serves the download, unless one exists.
 func (d *download) giver(ctx context.Context, tell func(string)) (from spec.VirtualDiskDownload, err error) {
 	request := ""
 	err = d.await(ctx, func(_ spec.DiskPhase, is *spec.VirtualDiskDownload) (bool, error) {
@@ -188,7 +183,7 @@ func (d *download) giver(ctx context.Context, tell func(string)) (from spec.Virt
 		switch {
 		case is != nil && is.Phase == spec.DownloadReady:
 			from = *is
-			return true, nil // for us, or for somebody who has the same rights
+			return true, nil // for this user, or another one with the same rights
 		case request == "":
 			request = rand.Text()
 			return false, d.client.AskToDownload(ctx, d.object, request)
@@ -200,7 +195,7 @@ func (d *download) giver(ctx context.Context, tell func(string)) (from spec.Virt
 	return from, err
 }
 
-// fetch fills the file with what a pod gives, and tells the pod then that it may go.
+// fetch downloads from a pod into the file, and then lets the pod end.
 func (d *download) fetch(ctx context.Context, part *os.File, from spec.VirtualDiskDownload, tell func(string)) (transfer.Downloaded, error) {
 	var got transfer.Downloaded
 	namespace, name := d.object.GetNamespace(), objects.DownloadName(d.claim)
@@ -221,7 +216,7 @@ func (d *download) fetch(ctx context.Context, part *os.File, from spec.VirtualDi
 		end()
 		return got, fmt.Errorf("%w: %w", errNotGiven, err)
 	}
-	defer func() { _ = forwarding.Wait() }() // whatever broke it shows in the download
+	defer func() { _ = forwarding.Wait() }() // the download shows its errors
 	defer end()
 	client := &transfer.Client{Address: fmt.Sprintf("127.0.0.1:%d", forwarding.Port), Own: own}
 	defer client.Close()
@@ -238,7 +233,7 @@ func (d *download) fetch(ctx context.Context, part *os.File, from spec.VirtualDi
 	}); err != nil {
 		return got, fmt.Errorf("%w; the same command goes on with what has come", err)
 	}
-	// Had somebody begun to write meanwhile, the operator has said so.
+	// The operator reports if a machine has begun to write meanwhile.
 	switch is, err := d.read(ctx); {
 	case err != nil:
 		return got, err
@@ -252,7 +247,7 @@ func (d *download) fetch(ctx context.Context, part *os.File, from spec.VirtualDi
 	return got, client.Done(ctx)
 }
 
-// mayConvert says before a download whether it can be made what it is to be.
+// mayConvert checks before a download whether its format can be converted.
 func (d *download) mayConvert(has string) error {
 	if !d.converts(has) {
 		return nil
@@ -263,13 +258,12 @@ func (d *download) mayConvert(has string) error {
 	return nil
 }
 
-// converts reports whether what is of a format is to be of another one. The image of a CD
-// is raw.
+// converts reports whether the format is to be converted. The image of a CD is raw.
 func (d *download) converts(has string) bool {
 	return d.format != "" && d.format != has && (d.format != "raw" || has != runnerconfig.FormatISO)
 }
 
-// convert makes of what has come what it is to be, and returns where that is.
+// convert converts the download, and returns the result's path.
 func (d *download) convert(ctx context.Context, part string, tell func(string)) (string, error) {
 	has := d.out.File.Format
 	if !d.converts(has) {
@@ -279,7 +273,7 @@ func (d *download) convert(ctx context.Context, part string, tell func(string)) 
 		has = "raw"
 	}
 	to := d.path + convertedSuffix
-	if err := os.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) { // of one that was interrupted
+	if err := os.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) { // of an interrupted conversion
 		return "", err
 	}
 	what := textout.Cell(d.path)
@@ -300,8 +294,8 @@ func (d *download) convert(ctx context.Context, part string, tell func(string)) 
 	return to, errors.Join(err, f.Sync())
 }
 
-// name gives what is whole its name: not that of a file that has come meanwhile, unless
-// such are to be replaced.
+// name renames the complete file, without replacing a file that was created meanwhile unless that
+// is requested.
 func (d *download) name(whole string) error {
 	if d.c.Bool("force") {
 		if err := mayWrite(d.path, true); err != nil {

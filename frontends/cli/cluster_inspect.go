@@ -16,7 +16,6 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// clusterReport is a machine of a cluster, for its tables.
 type clusterReport struct {
 	clusterListed
 	UUID          string

@@ -10,7 +10,7 @@ import (
 	"github.com/vmop/sdk/vmop/output"
 )
 
-// clusterList lists what can be listed: one broken machine hides no others.
+// clusterList lists all machines that can be read despite errors.
 func (p *program) clusterList(c *cli.Context, format string) error {
 	client, err := p.connect(c)
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// clusterListed is a machine of a cluster, for its tables.
 type clusterListed struct {
 	Namespace string
 	Name      string
@@ -22,10 +21,10 @@ type clusterListed struct {
 	CPUs    int32
 	RAM     int64
 	Created time.Time
-	// NeedRestart says that changes wait for the machine's next start.
+	// NeedRestart reports whether changes wait for the machine's next start.
 	NeedRestart bool
 	Message     string
-	// Ports are those of the address that lead to the guest; for the wide table.
+	// Ports are those that lead to the guest; for the wide table.
 	Ports string
 }
 
@@ -53,7 +52,7 @@ type podReport struct {
 	Claims []string
 }
 
-// printedFromCluster is a machine of a cluster; pod is nil where nobody has asked for it.
+// printedFromCluster takes a nil pod if it was not read.
 func printedFromCluster(vm *spec.VirtualMachine, pod *podReport) output.Machine {
 	out := output.Machine{VirtualMachine: *vm, Observed: output.Observed{Message: machinekind.ProgressOf(vm).Waiting, UUID: vm.Spec.VM.MachineUUID}}
 	out.ManagedFields = nil // kubectl does not show them either

@@ -27,18 +27,17 @@ import (
 	"github.com/vmop/sdk/vmop/transfer"
 )
 
-// upload is one upload to a disk of a cluster, or to an image.
 type upload struct {
 	*diskWork
 	out  *diskDone
 	file *os.File
 	size int64
-	// object is what is uploaded to, and claim the name of its volume claim.
+	// object is the target, claim the name of its volume claim.
 	object metav1.Object
 	claim  string
 }
 
-// uploadState is what counts of a disk or an image for who uploads.
+// uploadState is the part of a disk's or image's state that matters to an upload.
 type uploadState struct {
 	phase      spec.DiskPhase
 	progress   string
@@ -55,7 +54,7 @@ func stateOfImage(i *spec.VirtualImage) uploadState {
 	return uploadState{spec.DiskPhase(i.Status.Phase), i.Status.Progress, i.Status.Import, i.Status.Conditions, &i.Spec.DataSource}
 }
 
-// upload makes a disk or an image of a file, where there is none it makes that first.
+// upload uploads a file to a disk or an image, which is created if it does not exist.
 func (w *diskWork) upload(namespace, name, path string) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -91,8 +90,8 @@ func (w *diskWork) upload(namespace, name, path string) error {
 	return w.finish(u.out, createReserve, u.run)
 }
 
-// needs is the size that the disk or image needs at least; 0 if only what is packed would
-// tell.
+// needs returns the minimum size of the disk or image; 0 if it is unknown because the file is
+// compressed.
 func (u *upload) needs() (int64, error) {
 	_, size, err := imageinspect.ProbeImported(u.file, u.size)
 	switch {
@@ -100,13 +99,13 @@ func (u *upload) needs() (int64, error) {
 		return 0, nil // what cannot be unpacked there is refused there
 	case err != nil:
 		return 0, err
-	case u.c.Bool("image"): // with what the file system takes
+	case u.c.Bool("image"): // with the file system's overhead
 		return u.size + u.size/8 + 64<<20, nil
 	}
 	return size, nil
 }
 
-// find reads what is uploaded to, or makes it.
+// find reads or creates the target.
 func (u *upload) find(namespace, name string, needs int64) (uploadState, error) {
 	ctx, cancel := u.request()
 	defer cancel()
@@ -166,7 +165,6 @@ func (u *upload) find(namespace, name string, needs int64) (uploadState, error) 
 	return stateOfDisk(made), nil
 }
 
-// wantedSize is that of what is made.
 func (u *upload) wantedSize(needs int64) (resource.Quantity, error) {
 	text := u.c.String("size")
 	switch {
@@ -179,7 +177,6 @@ func (u *upload) wantedSize(needs int64) (resource.Quantity, error) {
 	return *resource.NewQuantity((needs+unit-1)/unit*unit, resource.BinarySI), nil
 }
 
-// await calls look with each state of what is uploaded to.
 func (u *upload) await(ctx context.Context, tell func(string), look func(uploadState, *spec.Condition) (bool, error)) error {
 	see := func(s uploadState) (bool, error) {
 		u.out.Phase, u.out.Message = string(s.phase), "the operator has not looked at it yet"
@@ -202,7 +199,7 @@ func (u *upload) await(ctx context.Context, tell func(string), look func(uploadS
 	return u.client.AwaitDisk(ctx, d, func(d *spec.VirtualDisk) (bool, error) { return see(stateOfDisk(d)) })
 }
 
-// run asks for a pod that takes the upload, uploads, and waits for what becomes of it.
+// run requests a pod that receives the upload, uploads, and waits for the result.
 func (u *upload) run(ctx context.Context, tell func(string)) error {
 	request := ""
 	err := u.await(ctx, tell, func(s uploadState, c *spec.Condition) (bool, error) {
@@ -212,7 +209,7 @@ func (u *upload) run(ctx context.Context, tell func(string)) error {
 		case c == nil:
 			return false, nil
 		case c.Reason == conditions.ReasonDiskUploadAwaited:
-			return true, nil // for us, or for somebody who has not come
+			return true, nil // for this user, or another one whose upload has not begun
 		case request != "" && s.made != nil && s.made.Request == request:
 			return false, errors.New(s.made.Message)
 		case request == "" && c.Reason == conditions.ReasonDiskUploadNeeded:
@@ -235,14 +232,14 @@ func (u *upload) run(ctx context.Context, tell func(string)) error {
 	return u.verdict(ctx, pod.UID, u.send(ctx, pod, own, tell), verdictWait, tell)
 }
 
-// verdictWait is how long a pod to which the connection was cut off has until it is known
-// what it makes of what was sent. Before that the upload itself has been tried again for
-// half a minute, and what a status says of a pod's progress is renewed every ten seconds.
+// verdictWait is how long to wait for the result after the connection to a pod was lost. The upload
+// itself has been retried for half a minute by then, and a pod's progress in the status is updated
+// every ten seconds.
 const verdictWait = time.Minute
 
-// verdict waits for what becomes of what was sent to a pod. What the pod says in its last
-// words tells more than a connection that was cut off, and a disk that is there more than
-// an answer that was lost. If neither comes, the upload has failed.
+// verdict waits for the result of what was sent to a pod. The pod's termination message is more
+// precise than a lost connection, and the existing disk more than a lost answer. If neither comes,
+// the upload has failed.
 func (u *upload) verdict(ctx context.Context, pod types.UID, failed error, wait time.Duration, tell func(string)) error {
 	var patience *time.Timer
 	if failed != nil {
@@ -262,13 +259,13 @@ func (u *upload) verdict(ctx context.Context, pod types.UID, failed error, wait 
 		case s.made.PodUID == pod:
 			return false, errors.New(s.made.Message)
 		case failed != nil && s.made.Step != "" && s.made.Step != runnerconfig.StepUploading:
-			patience.Reset(objects.TransferWait) // it has all of it, and works
+			patience.Reset(objects.TransferWait) // it has received everything, and works
 		}
 		return false, nil
 	})
 }
 
-// key is the one that a pod and who uploads to it show.
+// key returns the identity shared by a pod and its uploading client.
 func (u *upload) key(ctx context.Context, namespace string) (tunnel.Identity, error) {
 	secret, err := u.client.Secret(ctx, namespace, objects.TransferKey(u.claim))
 	if err != nil {
@@ -281,7 +278,6 @@ func (u *upload) key(ctx context.Context, namespace string) (tunnel.Identity, er
 	return own, nil
 }
 
-// send sends the file to a pod that waits for it.
 func (u *upload) send(ctx context.Context, pod *corev1.Pod, own tunnel.Identity, tell func(string)) error {
 	ctx, end := context.WithCancel(ctx)
 	forwarding, err := u.client.Forward(ctx, pod.Namespace, pod.Name, 0, runnerconfig.TransferPort, io.Discard)
@@ -289,7 +285,7 @@ func (u *upload) send(ctx context.Context, pod *corev1.Pod, own tunnel.Identity,
 		end()
 		return err
 	}
-	defer func() { _ = forwarding.Wait() }() // whatever broke it shows in the upload
+	defer func() { _ = forwarding.Wait() }() // the upload shows its errors
 	defer end()
 	client := &transfer.Client{Address: fmt.Sprintf("127.0.0.1:%d", forwarding.Port), Own: own}
 	defer client.Close()

@@ -14,11 +14,11 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// completeName is the hidden command that the shells' scripts ask for completions.
+// completeName is the hidden command that the shells' scripts call for completions.
 const completeName = "__complete"
 
-// completeCommand prints what the last of its arguments may become, a line each:
-// the word, a tab, what it is. A single line ":files" asks the shell for files.
+// completeCommand prints the completions of its last argument, a line each: the word, a tab, a
+// description. A single line ":files" asks the shell for files.
 func (p *program) completeCommand() *cli.Command {
 	return &cli.Command{
 		Name:            completeName,
@@ -38,9 +38,8 @@ func (p *program) completeCommand() *cli.Command {
 	}
 }
 
-// machineNames are the names of this host's machines as they can be typed: without
-// the namespace where one machine is called so. Nobody is told of an error while
-// typing.
+// machineNames returns the names of this host's machines as a user would type them: without the
+// namespace if the name is unique. Errors are not shown during completion.
 func (p *program) machineNames(c *cli.Context) []string {
 	h, err := p.host(c)
 	if err != nil {
@@ -65,8 +64,7 @@ func (p *program) machineNames(c *cli.Context) []string {
 	return out
 }
 
-// namesFor are the names of machines for a command with these words: those of the
-// cluster that it is about, or of this host.
+// namesFor returns the names of machines, of the command's cluster or of this host.
 func (p *program) namesFor(c *cli.Context, command *cli.Command, words []string) []string {
 	o := chosenCluster(command, words)
 	if o == nil {
@@ -76,7 +74,7 @@ func (p *program) namesFor(c *cli.Context, command *cli.Command, words []string)
 	if err != nil {
 		return nil
 	}
-	// A shell that waits for long for the names is worse than one without them.
+	// A shell that waits long for names is worse than one without them.
 	ctx, cancel := bounded(c, completionTimeout, "the API server did not answer")
 	defer cancel()
 	var out []string
@@ -94,9 +92,9 @@ func (p *program) namesFor(c *cli.Context, command *cli.Command, words []string)
 	return out
 }
 
-// disksFor are the names of disks for a command with these words that names a machine
-// already: those that a machine of this host has, in a cluster those that can be attached
-// to it, or that are. Nobody is told of an error while typing.
+// disksFor returns the names of disks for a command that already names a machine: the machine's on
+// this host, in a cluster those that can be attached to or detached from it. Errors are not shown
+// during completion.
 func (p *program) disksFor(c *cli.Context, command *cli.Command, words []string) []string {
 	args := operandsOf(command, words)
 	if command.Name != "disk" || len(args) != 2 {
@@ -149,11 +147,11 @@ func (p *program) disksFor(c *cli.Context, command *cli.Command, words []string)
 	return out
 }
 
-// completionTimeout bounds how long the shell waits for names of a cluster.
+// completionTimeout limits how long the shell waits for names of a cluster.
 const completionTimeout = 3 * time.Second
 
-// chosenCluster is the cluster that the words of a command mean; nil for this host. Some
-// commands are for clusters only.
+// chosenCluster returns the cluster that a command refers to, nil for this host. Some commands are
+// for clusters only.
 func chosenCluster(command *cli.Command, words []string) *cluster.Options {
 	o, in := &cluster.Options{}, slices.ContainsFunc(command.Flags, func(f cli.Flag) bool {
 		v, ok := f.(cli.VisibleFlag)
@@ -184,11 +182,10 @@ func chosenCluster(command *cli.Command, words []string) *cluster.Options {
 	return o
 }
 
-// imageNames are the images of the cache and the public ones.
 func (p *program) imageNames(c *cli.Context) []completion {
 	var out []completion
 	if h, err := p.host(c); err == nil {
-		all, _ := h.Images() // nobody is told of an error while typing
+		all, _ := h.Images() // errors are not shown during completion
 		for _, i := range all {
 			for _, s := range i.Sources {
 				out = append(out, completion{s, shortDigest(i.Digest)})
@@ -201,10 +198,9 @@ func (p *program) imageNames(c *cli.Context) []completion {
 	return out
 }
 
-// completion is one word that a command line can go on with.
 type completion struct{ word, about string }
 
-// completions are all of them; files says that names of files fit, too.
+// completions may also include all names of files.
 type completions struct {
 	words []completion
 	files bool
@@ -212,15 +208,13 @@ type completions struct {
 
 // completer completes command lines of a program.
 type completer struct {
-	app *cli.App
-	// machines are the names of machines for a command with these words.
+	app      *cli.App
 	machines func(command *cli.Command, words []string) []string
-	// disks are the names of disks for a command with these words, which name a machine.
+	// disks is called for a command that names a machine.
 	disks  func(command *cli.Command, words []string) []string
 	images func() []completion
 }
 
-// complete completes the last of the words behind the program's name.
 func (r completer) complete(words []string) completions {
 	if len(words) == 0 {
 		words = []string{""}
@@ -260,7 +254,7 @@ func (r completer) complete(words []string) completions {
 	return r.argument(command, before[i+1:]).with(last)
 }
 
-// argument is what may stand behind the words that a command has already.
+// argument returns what may follow the words that a command already has.
 func (r completer) argument(command *cli.Command, words []string) completions {
 	usage, operands := strings.Fields(command.ArgsUsage), operands(command, words)
 	if len(usage) == 0 {
@@ -303,10 +297,9 @@ func (r completer) argument(command *cli.Command, words []string) completions {
 	return completions{}
 }
 
-// operands counts the arguments that are neither flags nor their values.
 func operands(command *cli.Command, words []string) int { return len(operandsOf(command, words)) }
 
-// operandsOf are the arguments that are neither flags nor their values.
+// operandsOf returns the arguments that are neither flags nor their values.
 func operandsOf(command *cli.Command, words []string) []string {
 	var out []string
 	for i := 0; i < len(words); i++ {
@@ -345,8 +338,7 @@ func flagWords(flags []cli.Flag) []completion {
 	return out
 }
 
-// flagValues are the values of a flag: those that its help enumerates, or else
-// files.
+// flagValues returns the values that a flag's help enumerates, or otherwise files.
 func flagValues(command *cli.Command, flag string) completions {
 	name := strings.TrimLeft(flag, "-")
 	for _, f := range command.Flags {
@@ -370,8 +362,8 @@ var (
 	value       = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 )
 
-// enumerated are the values that a flag's help lists: "`FORMAT`: table or json", or the one
-// that it has: "`FORMAT` yaml: print the manifest".
+// enumerated parses the values from a flag's help: "`FORMAT`: table or json", or the only one:
+// "`FORMAT` yaml: print the manifest".
 func enumerated(usage string) []string {
 	if m := onlyValue.FindStringSubmatch(usage); m != nil && m[1] != "of" {
 		return m[1:]

@@ -41,7 +41,6 @@ func (p *program) createCommand() *cli.Command {
 	}
 }
 
-// create keeps the machine of a manifest with what localFlags say.
 func (p *program) create(c *cli.Context, o *spec.Object) error {
 	h, err := p.host(c)
 	if err != nil {
@@ -110,10 +109,9 @@ func (p *program) apply(c *cli.Context) error {
 	return p.applyTo(c, h, m, &o, given)
 }
 
-// applyTimeout bounds the wait for a machine that follows a new manifest.
+// applyTimeout limits the wait for a machine that applies a new manifest.
 const applyTimeout = 30 * time.Second
 
-// applyTo gives a machine a manifest and tells what has become of it.
 func (p *program) applyTo(c *cli.Context, h *host.Host, m host.Machine, o *spec.Object, given host.Given) error {
 	full := m.FullName()
 	ctx, cancel := bounded(c, applyTimeout, "it still follows its new manifest")
@@ -151,8 +149,8 @@ func (p *program) applyTo(c *cli.Context, h *host.Host, m host.Machine, o *spec.
 	return nil
 }
 
-// tellStopped tells of the changes of a machine that does not run: its next start has
-// them all, unless they are of a disk that it has, for example.
+// tellStopped prints the changes of a stopped machine. Its next start applies all of them, except
+// for example changes of an existing disk.
 func (p *program) tellStopped(full string, found []changes.Change) {
 	never := slices.DeleteFunc(slices.Clone(found), func(c changes.Change) bool { return c.Applied != changes.AppliedNever })
 	switch len(never) {
@@ -168,7 +166,7 @@ func (p *program) tellStopped(full string, found []changes.Change) {
 	}
 }
 
-// waitsFor says when a change takes effect that a running machine does not get.
+// waitsFor describes when a change that a running machine does not get takes effect.
 func waitsFor(change changes.Change) string {
 	text := "waits for the next start"
 	if change.Applied == changes.AppliedNever {
@@ -213,13 +211,12 @@ func (p *program) restartCommand() *cli.Command {
 	}
 }
 
-// restartHere stops a machine of this host, if it runs, and starts it again.
 func (p *program) restartHere(c *cli.Context, m host.Machine) error {
 	if !m.Running() {
 		return p.startHere(c, m)
 	}
-	// Whatever stands in the way of its start is told while it still runs. The job is made
-	// again after the stop, which may take minutes: the manifest may be another one then.
+	// Obstacles to the start are reported while it still runs. The job is created again after the
+	// stop, which may take minutes: the manifest may have changed.
 	o, err := p.keptManifest(c, m)
 	if err != nil {
 		return err

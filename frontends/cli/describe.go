@@ -79,27 +79,25 @@ func (p *program) describe(c *cli.Context) error {
 	})
 }
 
-// page collects the lines of a description.
 type page [][]string
 
-// add adds a line, unless it is empty.
+// add omits an empty value.
 func (p *page) add(name, value string) {
 	if value != "" {
 		*p = append(*p, []string{name, value})
 	}
 }
 
-// amount is what a machine has of processors and memory, in words.
+// amount describes processors and memory.
 func amount(cpus int, ram int64) string {
 	return textout.Counted(cpus, "CPU") + ", " + textout.Size(ram)
 }
 
-// nextSteps make command lines of words: of this program, and of kubectl.
+// nextSteps build command lines, of this program and of kubectl.
 type nextSteps struct {
 	hint, kubectl func(words ...string) string
 }
 
-// clusterPage describes a machine of a cluster.
 func clusterPage(vm *spec.VirtualMachine, now time.Time, next nextSteps) page {
 	var out page
 	s := &vm.Status
@@ -143,7 +141,7 @@ func clusterPage(vm *spec.VirtualMachine, now time.Time, next nextSteps) page {
 	return out
 }
 
-// clusterNext is what to do next about a machine of a cluster.
+// clusterNext returns the recommended next step.
 func clusterNext(vm *spec.VirtualMachine, next nextSteps) string {
 	command := func(words ...string) string { return next.hint(append(words, "-n", vm.Namespace, vm.Name)...) }
 	switch s := &vm.Status; {
@@ -163,7 +161,7 @@ func clusterNext(vm *spec.VirtualMachine, next nextSteps) string {
 	return "nothing needs to be done"
 }
 
-// launchText says how long the steps of a start took; empty if nobody knows.
+// launchText describes how long the steps of a start took; empty if unknown.
 func launchText(l *spec.LaunchTimeDuration) string {
 	if l == nil {
 		return ""
@@ -186,7 +184,7 @@ func launchText(l *spec.LaunchTimeDuration) string {
 	return ": " + strings.Join(steps, ", ")
 }
 
-// orRunning is spec.vm.state, whose default the API server may have left out.
+// orRunning returns spec.vm.state, whose default may be missing.
 func orRunning(vm *spec.VirtualMachine) spec.MachineState {
 	if vm.ShouldRun() {
 		return spec.StateRunning
@@ -194,8 +192,7 @@ func orRunning(vm *spec.VirtualMachine) spec.MachineState {
 	return spec.StateStopped
 }
 
-// mustBe reports whether a machine that runs is not as it should be while a condition of
-// this type is False.
+// mustBe reports whether a condition of this type must be True for a running machine.
 func mustBe(kind string) bool {
 	switch kind {
 	case spec.ConditionConfigurationApplied, spec.ConditionPodReady, spec.ConditionRunning, spec.ConditionGuestExecuting, spec.ConditionAccelerated:
@@ -204,7 +201,7 @@ func mustBe(kind string) bool {
 	return false
 }
 
-// hostPage describes a machine of this host; command is one for it.
+// hostPage describes a machine of this host; command builds command lines for it.
 func hostPage(m *host.Machine, wanted *inspect.Wanted, command func(verb string) string) page {
 	var out page
 	out.add("Machine", m.FullName())
@@ -234,7 +231,7 @@ func hostPage(m *host.Machine, wanted *inspect.Wanted, command func(verb string)
 	return out
 }
 
-// hostNext is what to do next about a machine of this host; command is one for it.
+// hostNext returns the recommended next step.
 func hostNext(m *host.Machine, command func(verb string) string) string {
 	switch m.Status {
 	case host.StatusStopped:

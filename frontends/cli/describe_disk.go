@@ -13,7 +13,6 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// describe says of a disk what it is, what it waits for, who has it and what to do next.
 func (w *diskWork) describe(namespace, name string) error {
 	ctx, cancel := w.request()
 	defer cancel()
@@ -49,7 +48,6 @@ func (w *diskWork) describe(namespace, name string) error {
 	return w.writeEvents(formatTable, namespace, found)
 }
 
-// diskPage describes a disk of a cluster.
 func diskPage(d *spec.VirtualDisk, attached []*spec.VirtualMachineBlockDeviceAttachment, now time.Time, next nextSteps) page {
 	var out page
 	s, claim := &d.Status, &d.Spec.PersistentVolumeClaim
@@ -97,7 +95,7 @@ func diskPage(d *spec.VirtualDisk, attached []*spec.VirtualMachineBlockDeviceAtt
 	return out
 }
 
-// madeOf is what a disk is a copy of.
+// madeOf names the source of a disk.
 func madeOf(s *spec.VirtualDiskSource) string {
 	switch {
 	case s == nil:
@@ -110,7 +108,7 @@ func madeOf(s *spec.VirtualDiskSource) string {
 	return s.Location()
 }
 
-// diskNext is what to do next about a disk of a cluster, which may be attached.
+// diskNext returns the recommended next step.
 func diskNext(d *spec.VirtualDisk, attached bool, next nextSteps) string {
 	use := "name it in spec.blockDeviceRefs of a machine, or " + next.hint("disk", "attach", "-n", d.Namespace, "MACHINE", d.Name)
 	switch s := &d.Status; {

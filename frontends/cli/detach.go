@@ -47,14 +47,13 @@ func (p *program) detach(ctx context.Context, c *cli.Context, j *host.Job) error
 	return nil
 }
 
-// verboseFlag shows what others say who are started for a machine.
+// verboseFlag shows the output of programs that are started for a machine.
 func verboseFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "show what QEMU and its helpers say themselves, too; the machine's log always has it", DisableDefaultText: true}
 }
 
-// tellLog tells what the log has about a start that failed, and the error has not: without
-// a reason all of it, otherwise warnings and, if they are wanted, the words of QEMU and of
-// others that were started.
+// tellLog prints the part of the log of a failed start that the error lacks: all of it if there is
+// no reason, otherwise warnings and, if requested, the output of QEMU and other programs.
 func (p *program) tellLog(c *cli.Context, failed *host.StartError) {
 	hidden := false
 	for _, line := range failed.Log {
@@ -72,7 +71,7 @@ func (p *program) tellLog(c *cli.Context, failed *host.StartError) {
 	}
 }
 
-// tellVerbose tells how to see what was said and not shown.
+// tellVerbose prints how to see output that was not shown.
 func (p *program) tellVerbose() {
 	p.note("What QEMU itself has said is shown with -v.")
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// translated adds to the objects of files what machines of other systems among
-// them, their classes and operations on them are in our terms, with what is wrong with those. Each thing
-// that means something else here, or nothing, is told of what is selected.
+// translated adds to the objects the translations of other systems' machines, classes and
+// operations. It reports problems of all of them, and for selected ones also what is unsupported or
+// has another meaning here.
 func translated(objects []spec.Object, s selection, opts spec.Options) ([]spec.Object, []finding) {
 	t, err := dialect.Translate(objects)
 	var said []finding
@@ -25,7 +25,7 @@ func translated(objects []spec.Object, s selection, opts spec.Options) ([]spec.O
 		if s.matches(o.Namespace, o.Name) {
 			said = append(said, asFindings(output.SeverityNote, notes...)...)
 		}
-		// What is kept of a machine, so that its name is enough later, is in our terms.
+		// The stored machine is in our terms, so that its name suffices later.
 		if text, err := spec.Marshal(typed); err != nil {
 			problems(o.Problem("", err.Error()))
 		} else {
@@ -38,7 +38,7 @@ func translated(objects []spec.Object, s selection, opts spec.Options) ([]spec.O
 	for _, made := range t.All() {
 		o := add(made.Object, made.Typed, made.Notes)
 		o.VirtualMachine, _ = made.Typed.(*spec.VirtualMachine)
-		for _, k := range spec.Kinds() { // those of other types they leave alone
+		for _, k := range spec.Kinds() { // they leave other types alone
 			if opts.Validate {
 				problems(o.Problems(k.Validate(made.Typed))...)
 			}
@@ -55,8 +55,8 @@ func translated(objects []spec.Object, s selection, opts spec.Options) ([]spec.O
 	return objects, said
 }
 
-// understood says which kinds can be read, by their groups: those of this system, those
-// that are translated, and those that say something about a machine which refers to them.
+// understood lists the supported kinds by group: those of this system, those that are translated,
+// and those that machines refer to.
 func understood() string {
 	kinds := append(dialect.Kinds(), dialect.Companions()...)
 	for i, k := range spec.Kinds() {

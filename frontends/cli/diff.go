@@ -35,17 +35,16 @@ func (p *program) diffCommand() *cli.Command {
 	}
 }
 
-// exitDiffError is the code of an error of diff, whose 1 means a difference, as
-// that of kubectl diff does.
+// exitDiffError is the exit code of an error of diff, whose 1 means a difference, as with kubectl
+// diff.
 const exitDiffError = 3
 
-// difference is what would become of a machine.
+// difference is the effect on a machine.
 type difference struct {
 	Namespace string
 	Name      string
-	// New says that there is no such machine yet.
-	New bool
-	// Running says that the machine runs now.
+	// New reports that the machine does not exist yet.
+	New     bool
 	Running bool
 	Changes []changes.Change
 }
@@ -96,7 +95,7 @@ func (p *program) differences(c *cli.Context, files []string) ([]difference, err
 	return out, nil
 }
 
-// difference is what would become of one machine.
+// difference returns the effect of a manifest on its machine.
 func (p *program) difference(c *cli.Context, client *cluster.Client, manifest *unstructured.Unstructured) (difference, error) {
 	ctx, cancel := bounded(c, requestTimeout, "the API server did not answer")
 	defer cancel()
@@ -120,8 +119,7 @@ func (p *program) difference(c *cli.Context, client *cluster.Client, manifest *u
 	return d, nil
 }
 
-// asWritten is the manifest without the defaults that the library adds: the API
-// server has its own.
+// asWritten returns the manifest without the library's defaults: the API server has its own.
 func asWritten(o *spec.Object, namespace, demanded string) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal(o.Raw, &u.Object); err != nil {

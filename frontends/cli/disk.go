@@ -58,7 +58,7 @@ func (p *program) diskCommand() *cli.Command {
 	}
 }
 
-// diskTimeout bounds the wait for a machine that is asked about its disks.
+// diskTimeout limits the wait for a machine's answer about its disks.
 const diskTimeout = 30 * time.Second
 
 func (p *program) disk(c *cli.Context) error {
@@ -125,8 +125,6 @@ func (p *program) disk(c *cli.Context) error {
 	return p.tellResized(&m, r)
 }
 
-// checkDiskUse reports what is wrong with the command line of an action on the disks of a
-// machine of this host.
 func (p *program) checkDiskUse(c *cli.Context, action string, args []string) error {
 	if _, err := outputFormat(c, formatTable); err != nil {
 		return err
@@ -148,7 +146,6 @@ func (p *program) checkDiskUse(c *cli.Context, action string, args []string) err
 	return nil
 }
 
-// writeDisks writes a list of the disks of a machine.
 func (p *program) writeDisks(m *host.Machine, disks []host.Disk, format string) error {
 	if forPrograms(format) {
 		return printList(p, format, printedDisks(m, disks))
@@ -171,7 +168,6 @@ func (p *program) writeDisks(m *host.Machine, disks []host.Disk, format string) 
 	return textout.Table(p.stdout, []string{"DISK", "SIZE", "ALLOCATED", "FORMAT", "KIND", "PATH"}, rows)
 }
 
-// tellResized says what has become of a disk that was to grow.
 func (p *program) tellResized(m *host.Machine, r host.ResizedDisk) error {
 	switch {
 	case r.Waiting != "":

@@ -26,7 +26,7 @@ type diskWork struct {
 	action string
 }
 
-// diskDone is what became of what was asked for of a disk of a cluster.
+// diskDone is the result of an action on a disk of a cluster.
 type diskDone struct {
 	Namespace string
 	Disk      string
@@ -36,14 +36,13 @@ type diskDone struct {
 	Machine string
 	// File is what was downloaded.
 	File *output.DownloadedFile
-	// Phase is that of the disk, or of its attachment; Deleted if it is gone, or DryRun.
+	// Phase is that of the disk or its attachment, Deleted, or DryRun.
 	Phase   string
 	Message string
-	// Done says that it is as it was asked for.
+	// Done reports whether the action is complete.
 	Done bool
 }
 
-// printedResult is what became of what was asked for of a disk of a cluster.
 func printedResult(d *diskDone) *output.DiskResult {
 	return &output.DiskResult{
 		ObjectMeta: named(d.Namespace, d.Disk), Action: d.Action, VirtualMachineName: d.Machine, File: d.File, Done: d.Done,
@@ -51,13 +50,12 @@ func printedResult(d *diskDone) *output.DiskResult {
 	}
 }
 
-// request bounds one question to the API server.
+// request limits one request to the API server.
 func (w *diskWork) request() (context.Context, context.CancelFunc) {
 	return bounded(w.c, requestTimeout, "the API server did not answer")
 }
 
-// finish waits, unless nobody wants to, and prints what has become of it. What is not
-// done in the end is an error.
+// finish waits unless --no-wait is given, and prints the result. An incomplete action is an error.
 func (w *diskWork) finish(out *diskDone, reserve time.Duration, wait func(ctx context.Context, tell func(string)) error) error {
 	var failed error
 	switch {
@@ -103,7 +101,7 @@ func (w *diskWork) finish(out *diskDone, reserve time.Duration, wait func(ctx co
 	return nil
 }
 
-// await waits, and tells what for. The error says what has not come about.
+// await waits and shows what for. The error says what has not been completed.
 func (w *diskWork) await(out *diskDone, reserve time.Duration, wait func(ctx context.Context, tell func(string)) error) error {
 	signals, stop := signal.NotifyContext(w.c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -136,14 +134,12 @@ func (w *diskWork) await(out *diskDone, reserve time.Duration, wait func(ctx con
 	return err
 }
 
-// createReserve is how long a disk may take that is made of something, unless told
-// otherwise: as long as one attempt may.
+// createReserve is the default timeout for a disk with a source: as long as one attempt may take.
 const createReserve = 24 * time.Hour
 
-// phaseDeleted is there instead of a phase.
+// phaseDeleted is used instead of a phase.
 const phaseDeleted = "Deleted"
 
-// sizeArgument is a size that somebody has typed.
 func (w *diskWork) sizeArgument(text string) (resource.Quantity, error) {
 	q, err := resource.ParseQuantity(text)
 	if err != nil || q.Sign() <= 0 || q.Value() > maxDisk {
@@ -152,5 +148,5 @@ func (w *diskWork) sizeArgument(text string) (resource.Quantity, error) {
 	return q, nil
 }
 
-// maxDisk, in bytes, is more than any file system has, and leaves room to calculate.
+// maxDisk, in bytes, is more than any file system has, and leaves room for arithmetic.
 const maxDisk = 1 << 60

@@ -18,18 +18,16 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// viewer is a program that shows a display.
 type viewer struct {
 	name string
-	// args are its arguments for a connection; nil if it cannot open that.
+	// args are its arguments for a connection; nil if it does not support that.
 	args func(d displayConnection) []string
 }
 
-// askDisplay asks a QEMU for the connection to one of its displays; there is false
-// if it has none of the kind.
+// askDisplay asks a QEMU for the connection to one of its displays; there is false if it has no
+// display of the kind.
 type askDisplay func(context.Context, *qmp.Client) (d displayConnection, there bool, err error)
 
-// openDisplay is the command that opens the display of a kind.
 func (p *program) openDisplay(c *cli.Context, kind string, viewers []viewer, pkg string, ask askDisplay) error {
 	name, err := oneName(c)
 	if err != nil {
@@ -48,7 +46,7 @@ func (p *program) openDisplay(c *cli.Context, kind string, viewers []viewer, pkg
 	var there bool
 	err = p.askMonitor(ctx, m.Socket(qemucmd.SocketToolMonitor), func(ctx context.Context, client *qmp.Client) (err error) {
 		d, there, err = ask(ctx, client)
-		if errors.Is(err, qmp.ErrCommandNotFound) { // of a QEMU that was built without it
+		if errors.Is(err, qmp.ErrCommandNotFound) { // QEMU was built without it
 			return nil
 		}
 		return err
@@ -62,7 +60,7 @@ func (p *program) openDisplay(c *cli.Context, kind string, viewers []viewer, pkg
 	return p.showDisplay(ctx, c, d, viewers, pkg)
 }
 
-// showDisplay does with a connection what the flags say.
+// showDisplay uses a connection as the flags say.
 func (p *program) showDisplay(ctx context.Context, c *cli.Context, d displayConnection, viewers []viewer, pkg string) error {
 	switch {
 	case c.Bool("proxy-only"):
@@ -76,7 +74,7 @@ func (p *program) showDisplay(ctx context.Context, c *cli.Context, d displayConn
 	for _, v := range viewers {
 		args := v.args(d)
 		if args == nil {
-			continue // it cannot open this
+			continue // it does not support this connection
 		}
 		if path, err := exec.LookPath(v.name); err == nil {
 			return p.runViewer(ctx, path, args)
@@ -86,7 +84,7 @@ func (p *program) showDisplay(ctx context.Context, c *cli.Context, d displayConn
 	return fmt.Errorf("no viewer is installed to open this. Debian, Ubuntu and Fedora have %s in the package %s", viewers[0].name, pkg)
 }
 
-// viewerGrace is how long a viewer may take to end that was told to.
+// viewerGrace is how long a viewer may take to end after a signal.
 const viewerGrace = 5 * time.Second
 
 // runViewer shows a display until the viewer or ctx ends.
@@ -97,7 +95,7 @@ func (p *program) runViewer(ctx context.Context, path string, args []string) err
 	cmd.Stdout, cmd.Stderr = p.stderr, p.stderr
 	err := cmd.Run()
 	if ctx.Err() != nil {
-		return nil // as it was asked to
+		return nil // as requested
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)

@@ -4,7 +4,7 @@ import (
 	"github.com/vmop/sdk/vmop/output"
 )
 
-// displayConnection is how a viewer gets to a display.
+// displayConnection is how a viewer connects to a display.
 type displayConnection struct {
 	Protocol string
 	URI      string
@@ -16,7 +16,7 @@ type displayConnection struct {
 	Auth string
 }
 
-// reachable is an address under which this host reaches what listens on host.
+// reachable returns an address under which this host reaches a listener on host.
 func reachable(host string) string {
 	switch host {
 	case "", "*", "0.0.0.0": // every address of this host

@@ -15,7 +15,6 @@ import (
 	"github.com/vmop/sdk/vmop/output"
 )
 
-// displayFlags are the flags of the commands that open a display.
 func displayFlags() []cli.Flag {
 	return eitherFlags(machineFlags(
 		&cli.BoolFlag{Name: "print", Usage: "print the connection, and start no viewer", DisableDefaultText: true},
@@ -29,7 +28,7 @@ func displayFlags() []cli.Flag {
 	)...)
 }
 
-// checkDisplayFlags finds flags that do not go together.
+// checkDisplayFlags refuses flags that exclude each other.
 func checkDisplayFlags(c *cli.Context) error {
 	if _, err := outputFormat(c, formatText); err != nil {
 		return err
@@ -53,9 +52,8 @@ func checkDisplayFlags(c *cli.Context) error {
 	return nil
 }
 
-// proxyDisplay lets viewers in by a port of the loopback interface until ctx ends.
-// That is open to all users of this host, so it says so where the display has no
-// password.
+// proxyDisplay lets viewers connect by a port of the loopback interface until ctx ends. All users
+// of this host can connect to it, so it warns if the display has no password.
 func (p *program) proxyDisplay(ctx context.Context, c *cli.Context, d displayConnection) error {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(c.Int("port"))))
 	if err != nil {
@@ -80,11 +78,11 @@ func (p *program) proxyDisplay(ctx context.Context, c *cli.Context, d displayCon
 	return relay(ctx, l, network, address, func(err error) { fmt.Fprintln(p.stderr, err) })
 }
 
-// acceptRetry is when connections are taken again after a failure to take one.
+// acceptRetry is the delay after a failed accept.
 const acceptRetry = time.Second
 
-// relay joins each connection that l accepts with one to address, until ctx ends,
-// and waits for the end of them all. It closes l.
+// relay connects each connection that l accepts to address, until ctx ends, and waits for all of
+// them to end. It closes l.
 func relay(ctx context.Context, l net.Listener, network, address string, problem func(error)) error {
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
@@ -99,10 +97,10 @@ func relay(ctx context.Context, l net.Listener, network, address string, problem
 			if err == nil {
 				_ = near.Close()
 			}
-			return nil // as it was asked to
+			return nil // as requested
 		case errors.Is(err, net.ErrClosed):
 			return err
-		case err != nil: // such as too many open files, which passes
+		case err != nil: // such as too many open files, which is temporary
 			mu.Lock()
 			problem(err)
 			mu.Unlock()
@@ -122,11 +120,10 @@ func relay(ctx context.Context, l net.Listener, network, address string, problem
 	}
 }
 
-// dialDeadline bounds the wait for a display to accept a connection.
+// dialDeadline limits the wait for a display to accept a connection.
 const dialDeadline = 10 * time.Second
 
-// relayOne serves one connection. A viewer that ends it, or a display that does,
-// is no problem.
+// relayOne serves one connection. Its end by the viewer or the display is not an error.
 func relayOne(ctx context.Context, near net.Conn, network, address string) error {
 	defer near.Close()
 	far, err := (&net.Dialer{Timeout: dialDeadline}).DialContext(ctx, network, address)
@@ -141,7 +138,7 @@ func relayOne(ctx context.Context, near net.Conn, network, address string) error
 		wg.Go(func() {
 			_, _ = io.Copy(way[0], way[1])
 			if c, ok := way[0].(interface{ CloseWrite() error }); ok {
-				_ = c.CloseWrite() // the other way may still have something to say
+				_ = c.CloseWrite() // the other direction may still have data
 			}
 		})
 	}

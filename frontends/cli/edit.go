@@ -68,7 +68,7 @@ func (p *program) edit(c *cli.Context) error {
 	return os.RemoveAll(dir)
 }
 
-// applyEdited gives a machine the manifest of a file.
+// applyEdited applies an edited manifest to a machine.
 func (p *program) applyEdited(c *cli.Context, m host.Machine, file string) error {
 	objects, err := p.machinesAmong([]string{file}, selection{})
 	if err != nil {
@@ -90,7 +90,6 @@ func (p *program) applyEdited(c *cli.Context, m host.Machine, file string) error
 	return p.applyTo(c, h, m, &found[0], host.Given{})
 }
 
-// editor lets the person edit a file.
 func (p *program) editor(c *cli.Context, file string) error {
 	editor := p.getenv("VISUAL")
 	if editor == "" {

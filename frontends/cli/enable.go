@@ -80,7 +80,7 @@ func (p *program) enable(c *cli.Context) error {
 	return nil
 }
 
-// renew has the units that start a machine follow its manifest.
+// renew updates the units that start a machine from its manifest.
 func (p *program) renew(c *cli.Context, h *host.Host, o *spec.Object) {
 	done, err := h.Renew(o.VirtualMachine)
 	if err != nil {
@@ -101,7 +101,7 @@ func lingers(user string) bool {
 	return user != "" && err == nil
 }
 
-// reload tells systemd, which need not run here.
+// reload has systemd reload its units, if it runs here.
 func (p *program) reload(c *cli.Context, system bool) {
 	args := []string{"--user", "daemon-reload"}
 	if system {

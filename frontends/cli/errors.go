@@ -8,25 +8,23 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// The exit codes of this program; see exitCodes. Those of a machine's outcome are the
-// runner's.
+// The exit codes of this program; see exitCodes. Those of a machine's outcome are the runner's.
 const (
 	exitOK      = runner.ExitOK
 	exitError   = 1
 	exitUsage   = runner.ExitUsage
 	exitForced  = runner.ExitForced
 	exitFailure = runner.ExitFailure
-	// exitNoProgram is for a program that the guest does not have, as that of shells.
+	// exitNoProgram is for a program that the guest does not have, as with shells.
 	exitNoProgram = 127
-	// exitSignal is added to the number of the signal that ended a program whose exit code
-	// is passed on, as shells do.
+	// exitSignal is added to the number of the signal that ended a program, as by shells.
 	exitSignal = 128
-	// exitNoByte is that of a command whose code is none that a program of this host can
-	// have, and of ssh without a connection.
+	// exitNoByte is for a command whose code is not valid on this host, and for ssh without a
+	// connection.
 	exitNoByte = 255
 )
 
-// usageError says that the program was called wrongly.
+// usageError reports a wrong command line.
 type usageError struct {
 	command string // "" for the program itself
 	message string
@@ -34,7 +32,6 @@ type usageError struct {
 
 func (e *usageError) Error() string { return e.message }
 
-// usagef makes a usage error of a command.
 func usagef(c *cli.Context, format string, args ...any) error {
 	e := &usageError{message: fmt.Sprintf(format, args...)}
 	if c.Command != nil && c.Command.Name != c.App.Name {
@@ -43,8 +40,7 @@ func usagef(c *cli.Context, format string, args ...any) error {
 	return e
 }
 
-// exitStatus ends the program with a code. An error that was told already, or
-// none that needs telling, is nil.
+// exitStatus ends the program with a code. A nil error has been reported already, or need not be.
 type exitStatus struct {
 	code int
 	err  error
@@ -59,5 +55,5 @@ func (e *exitStatus) Error() string {
 
 func (e *exitStatus) Unwrap() error { return e.err }
 
-// errSilent ends the program with exit code 1 after everything was said.
+// errSilent ends the program with exit code 1 and no message.
 var errSilent error = &exitStatus{code: exitError}

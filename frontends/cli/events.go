@@ -60,8 +60,8 @@ func (p *program) events(c *cli.Context) error {
 	})
 }
 
-// eventsHere lists what the log of a machine of this host says that its runner did
-// and met, without what other processes printed.
+// eventsHere lists what a machine's runner did and encountered, from its log without the output of
+// other processes.
 func (p *program) eventsHere(c *cli.Context, format string) error {
 	m, err := p.findOne(c)
 	if err != nil {
@@ -88,7 +88,6 @@ func (p *program) eventsHere(c *cli.Context, format string) error {
 	return errors.Join(p.writeEvents(format, m.Namespace, found), f.Close())
 }
 
-// writeEvents writes what happened, the oldest first.
 func (p *program) writeEvents(format, namespace string, found []cluster.Happening) error {
 	if forPrograms(format) {
 		return printList(p, format, printedEvents(namespace, found))

@@ -8,22 +8,20 @@ import (
 
 // exitCode is a row of the table of exit codes.
 type exitCode struct {
-	// code is what helps and documents call it, from and to are the codes that it is.
+	// code is its name in help and documents, from and to are the numeric range.
 	code     string
 	from, to int
-	// of are the commands, with the words of a command line for which it holds; all
-	// commands if there are none.
+	// of are the commands to which it applies, with words of their command lines; empty means all.
 	of      []string
 	meaning string
 }
 
-// oneExit is a row with one code.
 func oneExit(code int, meaning string, of ...string) exitCode {
 	return exitCode{code: fmt.Sprint(code), from: code, to: code, of: of, meaning: meaning}
 }
 
-// exitCodes are the codes that this program ends with, and the only place that says so: helps
-// and docs/one-host.md have them from here (TestExitCodes).
+// exitCodes are the exit codes of this program. Help texts and docs/one-host.md are generated from
+// them (TestExitCodes).
 func exitCodes() []exitCode {
 	return []exitCode{
 		oneExit(exitOK, "done"),
@@ -48,13 +46,13 @@ func exitCodes() []exitCode {
 	}
 }
 
-// holds reports whether a row is about a command line without the program's name.
+// holds reports whether a row applies to a command line without the program's name.
 func (e exitCode) holds(args []string) bool {
 	return len(e.of) == 0 || slices.ContainsFunc(e.of, func(of string) bool { return isOf(of, args) })
 }
 
-// isOf reports whether a command line is one of those that a row names: it has the command
-// first, and the other words somewhere.
+// isOf reports whether a command line matches one of a row: the command first, and the other words
+// anywhere.
 func isOf(of string, args []string) bool {
 	words := strings.Fields(of)
 	if len(args) == 0 || args[0] != words[0] {
@@ -75,8 +73,8 @@ func documentedExit(args []string, code int) bool {
 	return slices.ContainsFunc(exitCodes(), func(e exitCode) bool { return e.from <= code && code <= e.to && e.holds(args) })
 }
 
-// exitCodesOf are the lines of a command's help about codes that it has beside those of all
-// commands, "" if there are none. The help of the program itself has all.
+// exitCodesOf returns the lines of a command's help about its own codes, "" if there are none. The
+// program's help has all codes.
 func exitCodesOf(command string) string {
 	type line struct{ code, meaning string }
 	var lines []line
@@ -114,7 +112,7 @@ func exitCodesOf(command string) string {
 	return out
 }
 
-// withExitCodes is a help with its exit codes, before the examples.
+// withExitCodes inserts the exit codes into a help text, before the examples.
 func withExitCodes(command, description string) string {
 	codes := exitCodesOf(command)
 	if codes == "" {

@@ -7,7 +7,7 @@ import (
 	"github.com/vmop/sdk/internal/atomicfile"
 )
 
-// createFile writes a file that only its owner can read and that must not exist.
+// createFile creates a new file that only its owner can read.
 func createFile(path string, data []byte) error {
 	created, err := atomicfile.Create(path, func(f *os.File) error {
 		_, err := f.Write(data)

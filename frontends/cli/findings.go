@@ -11,14 +11,13 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// finding is what there is to say of a manifest: that something is wrong, or what somebody
-// should know who uses it.
+// finding is an error, a warning or a remark about a manifest.
 type finding struct {
 	spec.Problem
 	severity output.Severity
 }
 
-// String is the line that tells it.
+// String returns the line to print.
 func (f finding) String() string {
 	if f.severity != output.SeverityError {
 		f.Message = string(f.severity) + ": " + f.Message
@@ -26,7 +25,6 @@ func (f finding) String() string {
 	return f.Problem.String()
 }
 
-// asFindings are problems of one severity.
 func asFindings(severity output.Severity, problems ...spec.Problem) []finding {
 	out := make([]finding, len(problems))
 	for i, f := range problems {
@@ -35,18 +33,17 @@ func asFindings(severity output.Severity, problems ...spec.Problem) []finding {
 	return out
 }
 
-// wrong reports whether anything is an error.
 func wrong(findings []finding) bool {
 	return slices.ContainsFunc(findings, func(f finding) bool { return f.severity == output.SeverityError })
 }
 
-// ordered puts what is wrong behind the rest: the end is what somebody sees of much.
+// ordered moves errors to the end, where a user of long output sees them.
 func ordered(findings []finding) []finding {
 	rank := map[output.Severity]int{output.SeverityNote: 0, output.SeverityWarning: 1, output.SeverityError: 2}
 	return slices.SortedStableFunc(slices.Values(findings), func(a, b finding) int { return cmp.Compare(rank[a.severity], rank[b.severity]) })
 }
 
-// report tells findings, one per line.
+// report prints findings, one per line.
 func (p *program) report(findings []finding) {
 	for _, f := range ordered(findings) {
 		fmt.Fprintln(p.stderr, f)

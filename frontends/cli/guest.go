@@ -121,11 +121,11 @@ func (p *program) guest(c *cli.Context) error {
 	return fmt.Errorf("guest %s: %w", full, err)
 }
 
-// errNotExecuting is no time to ask an agent.
+// errNotExecuting reports that an agent cannot answer now.
 var errNotExecuting = errors.New("the guest does not execute")
 
-// agentReady reports whether there is an agent that can answer. QEMU keeps what is
-// sent to one that is not there until it comes.
+// agentReady reports whether an agent can answer. QEMU keeps what is sent to a missing one until it
+// connects.
 func agentReady(ctx context.Context, c *qmp.Client) error {
 	run, err := qmp.Do(ctx, c, qmp.QueryStatus{})
 	if err != nil {
@@ -148,15 +148,13 @@ func agentReady(ctx context.Context, c *qmp.Client) error {
 
 var errNoAgent = errors.New("no guest agent is connected: in the guest, qemu-guest-agent is not installed or has not started yet")
 
-// maxGuestInput is what a command in a guest can be given to read, in bytes: the whole
-// of it is one message to the agent.
+// maxGuestInput limits the input of a command in a guest, in bytes: it is one message to the agent.
 const maxGuestInput = 4 << 20
 
-// missingProgram is what GLib, with which the agent starts programs, says of one that
-// is not there (g_spawn_async, ENOENT).
+// missingProgram is the message of GLib, by which the agent starts programs, for a missing one
+// (g_spawn_async, ENOENT).
 const missingProgram = "(No such file or directory)"
 
-// guestExec runs a command in the guest.
 func (p *program) guestExec(ctx context.Context, a *qga.Client, command []string, stdin bool) error {
 	var input []byte
 	if stdin {
@@ -195,7 +193,7 @@ func (p *program) guestExec(ctx context.Context, a *qga.Client, command []string
 	switch code := status.ExitCode; {
 	case status.Signal > 0:
 		return &exitStatus{code: min(exitSignal+status.Signal, exitNoByte)}
-	case code < 0 || code > exitNoByte: // Windows has such, and this host's exit codes are bytes
+	case code < 0 || code > exitNoByte: // Windows has such codes, and this host's exit codes are bytes
 		p.note("The command's exit code is %d.", code)
 		return &exitStatus{code: exitNoByte}
 	case code > 0:
@@ -204,8 +202,7 @@ func (p *program) guestExec(ctx context.Context, a *qga.Client, command []string
 	return nil
 }
 
-// guestReport is what a guest agent says. What an agent does not know, or may not
-// tell, is left out.
+// guestReport is what a guest agent reports. What it does not know, or may not report, is left out.
 type guestReport struct {
 	Agent      string // its version
 	HostName   string
@@ -278,7 +275,7 @@ func askGuest(ctx context.Context, a *qga.Client) (guestReport, error) {
 			return err
 		},
 	} {
-		// Agents may lack commands, or may have been told not to answer them.
+		// Agents may lack commands, or be configured not to answer them.
 		if err := ask(); err != nil && !errors.As(err, new(*qga.Error)) {
 			return r, err
 		}

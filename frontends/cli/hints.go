@@ -6,20 +6,18 @@ import (
 	"github.com/vmop/sdk/internal/shellwords"
 )
 
-// hint is the command line of a next step, as a shell takes it, with the flags that this
-// command was given and the next one needs, too: those that say where the machines are. It is
-// the only place that makes one (TestHints).
+// hint returns the command line of a next step, quoted for a shell, with those of this command's
+// flags that say where the machines are. All hints are built by it (TestHints).
 func (p *program) hint(c *cli.Context, words ...string) string {
 	return shellwords.Join(append(append([]string{"vmop-cli"}, words...), p.where(c)...)...)
 }
 
-// kubectl is the command line of a next step that kubectl does, for the cluster that this
-// command was about.
+// kubectl returns the command line of a next step by kubectl, for the cluster of this command.
 func (p *program) kubectl(c *cli.Context, words ...string) string {
 	return shellwords.Join(append(append([]string{"kubectl"}, whichCluster(c)...), words...)...)
 }
 
-// where are the flags that say where machines are, as this command was given them.
+// where returns this command's flags that say where machines are.
 func (p *program) where(c *cli.Context) []string {
 	if inCluster(c) {
 		if flags := whichCluster(c); len(flags) > 0 {
@@ -33,8 +31,7 @@ func (p *program) where(c *cli.Context) []string {
 	return nil
 }
 
-// whichCluster are the flags that say which cluster is meant, as this command was given them.
-// kubectl has the same.
+// whichCluster returns this command's flags that select the cluster, which kubectl has, too.
 func whichCluster(c *cli.Context) []string {
 	var out []string
 	for _, name := range []string{"kubeconfig", "context"} {

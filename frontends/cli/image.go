@@ -17,7 +17,7 @@ import (
 	"github.com/vmop/sdk/vmop/imagesource"
 )
 
-// imageActions are the words behind vmop-cli image.
+// imageActions are the words after vmop-cli image.
 const imageActions = "list|pull|delete|prune"
 
 func (p *program) imageCommand() *cli.Command {
@@ -49,7 +49,6 @@ func (p *program) imageCommand() *cli.Command {
 	}
 }
 
-// sourceFlags are about where an image is.
 func sourceFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "image-path", Usage: "the `PATH` of the disk in a container image (default: the only file in /disk)"},
@@ -57,11 +56,11 @@ func sourceFlags() []cli.Flag {
 	}
 }
 
-// imageSource is the image of a name with what sourceFlags and --checksum say.
+// imageSource returns the image of a name with the options of sourceFlags and --checksum.
 func imageSource(c *cli.Context, name string) (host.Image, error) {
 	image := host.Image{Source: name, Checksum: c.String("checksum"), Path: c.String("image-path")}
 	if public, ok := host.FindPublicImage(name); ok {
-		if _, err := os.Stat(name); errors.Is(err, os.ErrNotExist) { // a file of the name is meant itself
+		if _, err := os.Stat(name); errors.Is(err, os.ErrNotExist) { // an existing file of that name is meant itself
 			image.Source, image.Checksums = public.URL, public.Checksums
 		}
 	} else if _, err := os.Stat(name); errors.Is(err, os.ErrNotExist) && name != "" && !strings.ContainsAny(name, "/.:") {
@@ -184,13 +183,13 @@ func (p *program) listImages(c *cli.Context, h *host.Host, format string) error 
 	return textout.Table(p.stdout, []string{"DIGEST", "FORMAT", "SIZE", "ALLOCATED", "AGE", "USED", "SOURCE"}, rows)
 }
 
-// shortDigest is enough of a digest for people.
+// shortDigest abbreviates a digest for display.
 func shortDigest(digest string) string {
 	digest = strings.TrimPrefix(digest, "sha256:")
 	return digest[:min(len(digest), 12)]
 }
 
-// fetching tells the progress of an image, which an interruption ends.
+// fetching reports the progress of an image; an interrupt ends it.
 func (p *program) fetching(c *cli.Context, source string, do func(context.Context, host.ImageOptions) error) error {
 	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -207,10 +206,10 @@ func (p *program) fetching(c *cli.Context, source string, do func(context.Contex
 	return err
 }
 
-// barWidth is how many characters a progress bar has.
+// barWidth is the width of a progress bar in characters.
 const barWidth = 20
 
-// imageProgress is one line about how far an image is.
+// imageProgress returns one line about an image's progress.
 func imageProgress(name string, at imagesource.Progress) string {
 	text := string(at.Step) + " " + name
 	if at.Total > 0 {
@@ -229,7 +228,6 @@ func imageProgress(name string, at imagesource.Progress) string {
 	return text
 }
 
-// publicNames are those of public images.
 func publicNames() string {
 	var names []string
 	for _, p := range host.PublicImages() {

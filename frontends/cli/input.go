@@ -16,14 +16,12 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// maxInput bounds a manifest file, in bytes: many times what the API
-// server takes for one object.
+// maxInput limits a manifest file, in bytes: many times what the API server accepts for one object.
 const maxInput = 64 << 20
 
-// stdinName is what messages call the standard input.
+// stdinName is the name of the standard input in messages.
 const stdinName = "<stdin>"
 
-// read reads one FILE argument.
 func (p *program) read(file string) (name string, data []byte, err error) {
 	r := p.stdin
 	name = stdinName
@@ -48,8 +46,8 @@ func (p *program) read(file string) (name string, data []byte, err error) {
 	return name, data, nil
 }
 
-// load reads the objects of all files that are selected, with everything that there is to
-// say of them. The error is about a file that cannot be read.
+// load reads the selected objects of all files, with all findings. The error is about a file that
+// cannot be read.
 func (p *program) load(files []string, s selection, opts spec.Options) ([]spec.Object, []finding, error) {
 	var objects []spec.Object
 	var said []finding
@@ -78,7 +76,7 @@ func (p *program) load(files []string, s selection, opts spec.Options) ([]spec.O
 	}
 	unselected := func(o spec.Object) bool { return !s.matches(o.Namespace, o.Name) }
 	problems(duplicates(slices.DeleteFunc(slices.Clone(objects), unselected))...)
-	// What a machine refers to counts, and its class, whatever is selected.
+	// Objects that a machine refers to, and its class, count even if not selected.
 	objects, found := translated(objects, s, opts)
 	said = append(said, found...)
 	classes, beside := classesAmong(objects), besideAmong(objects)
@@ -91,13 +89,12 @@ func (p *program) load(files []string, s selection, opts spec.Options) ([]spec.O
 		said, errs = append(said, found...), append(errs, err)
 	}
 	said = slices.DeleteFunc(said, func(f finding) bool {
-		return f.Name != "" && f.Kind != spec.KindClass && !s.matches(f.Namespace, f.Name) // one without a name may be anybody's
+		return f.Name != "" && f.Kind != spec.KindClass && !s.matches(f.Namespace, f.Name) // without a name, it may concern any object
 	})
 	return objects, said, errors.Join(errs...)
 }
 
-// duplicates finds objects that stand in the files twice: a cluster would have
-// the later one only.
+// duplicates finds objects that occur twice: a cluster would have the later one only.
 func duplicates(objects []spec.Object) []spec.Problem {
 	first := map[[4]string]*spec.Object{}
 	var out []spec.Problem
@@ -117,8 +114,8 @@ func duplicates(objects []spec.Object) []spec.Problem {
 	return out
 }
 
-// machinesAmong are the virtual machines among the objects, defaulted and valid. All
-// problems are told, and an error that says so is returned.
+// machinesAmong returns the machines among the objects, defaulted and valid. It prints all
+// problems, and fails if there are errors.
 func (p *program) machinesAmong(files []string, s selection) ([]spec.Object, error) {
 	machines, others, err := p.machinesAndOthers(files, s)
 	if err == nil && len(machines) == 0 {
@@ -127,7 +124,7 @@ func (p *program) machinesAmong(files []string, s selection) ([]spec.Object, err
 	return machines, err
 }
 
-// machinesAndOthers are the machines that are selected, and what else is.
+// machinesAndOthers returns the selected machines and the other selected objects.
 func (p *program) machinesAndOthers(files []string, s selection) (machines, others []spec.Object, err error) {
 	objects, said, err := p.load(files, s, spec.Options{Default: true, Validate: true})
 	p.report(said)
@@ -147,7 +144,7 @@ func (p *program) machinesAndOthers(files []string, s selection) (machines, othe
 	return machines, others, nil
 }
 
-// machine is the machine of files for a command that works with one; here is that of a
+// machine returns the machine of files for a command that works with one; here is as in
 // [selection].
 func (p *program) machine(c *cli.Context, files []string, here func(*spec.Object) (bool, error)) (spec.Object, error) {
 	s := selected(c)
@@ -177,7 +174,7 @@ func needFiles(c *cli.Context) ([]string, error) {
 	return c.Args().Slice(), nil
 }
 
-// noMachine says that files hold none, what they hold, and what would be one.
+// noMachine reports that files have no machine, what they have, and what would be one.
 func noMachine(files []string, s selection, objects []spec.Object) error {
 	var kinds []string
 	seen := map[string]bool{}

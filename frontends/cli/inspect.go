@@ -110,7 +110,7 @@ func (p *program) inspect(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		m.Status = report.Status // QEMU was asked after the files
+		m.Status = report.Status // QEMU was asked about the files
 		base = p.printedHere(h, &m)
 	}
 	return p.writeReport(format, &report, base)
@@ -132,11 +132,11 @@ func (p *program) inspectImage(ctx context.Context, format, path string) error {
 	return inspect.WriteImage(p.stdout, &report)
 }
 
-// maxYAML is how large a file may be, in bytes, that is looked at for YAML.
+// maxYAML limits the size of a file that is checked for being YAML, in bytes.
 const maxYAML = 1 << 20
 
-// isYAML reports whether a file is a text with the fields of something, as manifests and
-// cloud-init's documents are. Any file can be taken for a raw image otherwise.
+// isYAML reports whether a file is a YAML mapping, as manifests and cloud-init documents are. Any
+// file can be taken for a raw image otherwise.
 func isYAML(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxYAML {
@@ -151,7 +151,7 @@ func isYAML(path string) bool {
 	return err == nil && bytes.HasPrefix(tree, []byte("{"))
 }
 
-// writeReport writes a report, which is about base if that has a name.
+// writeReport writes a report; base has what is known of the machine, if it has a name.
 func (p *program) writeReport(format string, r *inspect.Report, base output.Machine) error {
 	if forPrograms(format) {
 		printed := printedReport(r, base)

@@ -18,7 +18,7 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// prepare makes the job of a manifest, and tells what is to be known before it starts.
+// prepare returns the job of a manifest, and prints what the user should know before it starts.
 func (p *program) prepare(ctx context.Context, c *cli.Context, o *spec.Object) (*host.Job, error) {
 	j, given, err := p.makeJob(ctx, c, o)
 	if err != nil {
@@ -38,7 +38,7 @@ func (p *program) prepare(ctx context.Context, c *cli.Context, o *spec.Object) (
 	return j, nil
 }
 
-// makeJob makes the job of a manifest and what was given with it, and tells nothing.
+// makeJob returns the job of a manifest and the flags, and prints nothing.
 func (p *program) makeJob(ctx context.Context, c *cli.Context, o *spec.Object) (*host.Job, host.Given, error) {
 	h, err := p.host(c)
 	if err != nil {
@@ -80,8 +80,7 @@ func wayOut(err error) error {
 	return fmt.Errorf("%w: name it with --disk %s, or say --new-disk %s for %s", err, shellwords.Quote(empty.Disk+"="+empty.Known), empty.Disk, map[bool]string{true: "an empty one", false: "a new copy"}[empty.Image == ""])
 }
 
-// tellDisks tells which disks are new, and which are used because they were given
-// earlier.
+// tellDisks prints which disks are new, and which are used because they were given earlier.
 func (p *program) tellDisks(j *host.Job, given host.Given) {
 	for _, name := range slices.Sorted(maps.Keys(j.Definition.Used)) {
 		path := j.Definition.Used[name]

@@ -36,7 +36,6 @@ func (p *program) leftoversCommand() *cli.Command {
 	}
 }
 
-// leftover is what is left.
 type leftover struct {
 	Namespace string
 	Kind      string

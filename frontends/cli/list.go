@@ -44,17 +44,16 @@ func (p *program) listCommand() *cli.Command {
 	}
 }
 
-// listed is a machine, for the table.
 type listed struct {
 	Namespace, Name string
 	Status          host.Status
-	// Ready says whether the guest executes: True, False or Unknown.
+	// Ready reports whether the guest executes: True, False or Unknown.
 	Ready   string
 	Since   time.Time
 	Message string
 	CPUs    int
 	RAM     int64
-	// Addresses and Ports are how the guest is reached; for the wide table.
+	// Addresses and Ports are those of the guest; for the wide table.
 	Addresses, Ports string
 }
 
@@ -95,7 +94,7 @@ func (p *program) list(c *cli.Context) error {
 		l := listedOf(&m)
 		if format == formatWide && m.Running() {
 			l.Addresses = guestAddresses(&m.State.Guest)
-			if o, err := m.Object(); err == nil { // one that cannot be read has no ports that are known
+			if o, err := m.Object(); err == nil { // the ports of one that cannot be read are unknown
 				l.Ports = ports(o.VirtualMachine, "127.0.0.1")
 			}
 		}
@@ -128,7 +127,7 @@ func (p *program) list(c *cli.Context) error {
 	return textout.TableWithin(p.stdout, p.listWidth(format), append(head, "MESSAGE"), rows)
 }
 
-// guestAddresses are those that reach beyond the guest's link.
+// guestAddresses returns those that are not link-local.
 func guestAddresses(g *runner.Guest) string {
 	var out []string
 	for _, i := range g.Interfaces {
@@ -141,8 +140,8 @@ func guestAddresses(g *runner.Guest) string {
 	return strings.Join(out, ", ")
 }
 
-// leftText says what is left of a deleted machine, and how that is deleted, too. Files that
-// nobody here made stay.
+// leftText describes what is left of a deleted machine, and how to delete it. Files that were not
+// created here stay.
 func (p *program) leftText(c *cli.Context, m *host.Machine) string {
 	files, err := m.Files()
 	if err != nil {

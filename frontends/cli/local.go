@@ -15,7 +15,7 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// localFlags say where a machine on this host has its things.
+// localFlags describe the environment of a machine on this host.
 func localFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringSliceFlag{Name: "disk", Usage: "`NAME=PATH`: use this image or block device as a disk; may be given several times. It is remembered; NAME= is the machine's own image again"},
@@ -28,10 +28,9 @@ func localFlags() []cli.Flag {
 	}
 }
 
-// keptFlags are those of the localFlags that are kept with a machine.
+// keptFlags are those of the localFlags that are stored with a machine.
 var keptFlags = []string{"disk", "secret", "share", "image-repository", "accel"}
 
-// given is what the localFlags say.
 func (p *program) given(c *cli.Context) (host.Given, error) {
 	g := host.Given{Disks: map[string]string{}, Accelerator: spec.Accelerator(c.String("accel"))}
 	switch g.Accelerator {
@@ -85,14 +84,14 @@ func (p *program) given(c *cli.Context) (host.Given, error) {
 	return g, nil
 }
 
-// givenTo is what the localFlags say for the machine of a manifest.
+// givenTo returns the localFlags' values for the machine of a manifest.
 func (p *program) givenTo(c *cli.Context, h *host.Host, o *spec.Object) (host.Given, error) {
 	g, err := p.given(c)
 	if err != nil {
 		return g, err
 	}
 	d, err := h.Directories(o.Namespace, o.Name)
-	if err != nil || o.File == d.ManifestFile() { // which is from where it was given first
+	if err != nil || o.File == d.ManifestFile() { // the stored manifest, whose origin is already known
 		return g, err
 	}
 	if g.ManifestDir, err = filepath.Abs(filepath.Dir(o.File)); err != nil {
@@ -110,8 +109,8 @@ func (p *program) givenTo(c *cli.Context, h *host.Host, o *spec.Object) (host.Gi
 	return g, nil
 }
 
-// parseShare understands DIR[:TAG][:ro] and :TAG. Without a tag it is the name of the
-// folder, as far as that is one.
+// parseShare parses DIR[:TAG][:ro] and :TAG. The default tag is the name of the folder, as far as
+// that is valid.
 func parseShare(arg string) (machineconfig.LocalShare, error) {
 	rest, readOnly := strings.CutSuffix(arg, ":ro")
 	s := machineconfig.LocalShare{Dir: rest, ReadOnly: readOnly}

@@ -58,12 +58,12 @@ func (p *program) logs(c *cli.Context) error {
 	defer cancel()
 	err = client.Log(ctx, namespace, name, cluster.LogOptions{Follow: c.Bool("follow"), Tail: c.Int("tail"), Since: c.Duration("since")}, p.stdout)
 	if err != nil && c.Bool("follow") && errors.Is(ctx.Err(), context.Canceled) {
-		return nil // somebody has seen enough
+		return nil // the user has ended it
 	}
 	if !errors.Is(err, cluster.ErrNoPod) {
 		return err
 	}
-	// A name that is wrong has another answer than a machine that is stopped.
+	// A wrong name must be reported differently from a stopped machine.
 	ctx, cancelSecond := bounded(c, requestTimeout, "the API server did not answer")
 	defer cancelSecond()
 	if _, merr := client.Machine(ctx, namespace, name); merr != nil {
@@ -72,7 +72,6 @@ func (p *program) logs(c *cli.Context) error {
 	return err
 }
 
-// logsHere prints the log of a machine of this host.
 func (p *program) logsHere(c *cli.Context) error {
 	m, err := p.findOne(c)
 	if err != nil {
@@ -106,7 +105,6 @@ func (p *program) logsHere(c *cli.Context) error {
 	return p.followLog(ctx, c, &m, f)
 }
 
-// logLine is a line of a machine's log.
 type logLine struct {
 	time time.Time // zero for a line without one
 	text string
@@ -135,7 +133,7 @@ func readLog(m *host.Machine) (*os.File, []logLine, error) {
 	return f, out, nil
 }
 
-// youngerThan leaves out the lines before the first that is younger than a time.
+// youngerThan drops the lines before the first that is younger than a time.
 func youngerThan(lines []logLine, limit time.Time) []logLine {
 	for i, line := range lines {
 		if line.time.After(limit) {
@@ -145,7 +143,7 @@ func youngerThan(lines []logLine, limit time.Time) []logLine {
 	return nil
 }
 
-// followLog prints what comes to a log until the machine has ended.
+// followLog prints new log lines until the machine has ended.
 func (p *program) followLog(ctx context.Context, c *cli.Context, m *host.Machine, f *os.File) error {
 	h, err := p.host(c)
 	if err != nil {
@@ -176,7 +174,7 @@ func (p *program) followLog(ctx context.Context, c *cli.Context, m *host.Machine
 		case err = <-ended:
 			cancel()
 			if errors.Is(err, context.Canceled) {
-				err = nil // somebody has seen enough
+				err = nil // the user has ended it
 			}
 			return errors.Join(err, p.copyLog(r))
 		}
@@ -186,7 +184,6 @@ func (p *program) followLog(ctx context.Context, c *cli.Context, m *host.Machine
 	return err
 }
 
-// copyLog prints what is there.
 func (p *program) copyLog(r *bufio.Reader) error {
 	for {
 		line, err := r.ReadString('\n')

@@ -15,7 +15,6 @@ func dataDirFlag() cli.Flag {
 	return &cli.StringFlag{Name: "data-dir", EnvVars: []string{"VMOP_DATA_DIR"}, Usage: "`DIR` in which machines have their disks (default: $XDG_DATA_HOME/vmop or ~/.local/share/vmop)"}
 }
 
-// host is where the machines of the user are.
 func (p *program) host(c *cli.Context) (*host.Host, error) {
 	dir := c.String("data-dir")
 	if dir == "" { // of commands that do not have the flag
@@ -28,14 +27,12 @@ func (p *program) host(c *cli.Context) (*host.Host, error) {
 	return h, nil
 }
 
-// find is the machine that a NAME argument means: NAMESPACE/NAME, or NAME if
-// only one machine is called so.
+// find returns the machine of a NAME argument: NAMESPACE/NAME, or a unique NAME.
 func (p *program) find(c *cli.Context, arg string) (host.Machine, error) {
 	_, m, err := p.lookUp(c, arg, (*host.Host).Find)
 	return m, err
 }
 
-// lookUp is a machine of this host, and where it is.
 func (p *program) lookUp(c *cli.Context, arg string, find findBy) (*host.Host, host.Machine, error) {
 	h, err := p.host(c)
 	if err != nil {
@@ -45,7 +42,7 @@ func (p *program) lookUp(c *cli.Context, arg string, find findBy) (*host.Host, h
 	return h, m, p.seeList(c, h, arg, err)
 }
 
-// findOne is the machine that the command's only argument means.
+// findOne returns the machine of the command's only argument.
 func (p *program) findOne(c *cli.Context) (host.Machine, error) {
 	_, m, err := p.named(c, (*host.Host).Find)
 	return m, err
@@ -54,7 +51,6 @@ func (p *program) findOne(c *cli.Context) (host.Machine, error) {
 // findBy is a lookup of a machine by its name, such as (*host.Host).Find.
 type findBy func(h *host.Host, name, namespace string) (host.Machine, error)
 
-// named is the machine that the command's only argument means, and where it is.
 func (p *program) named(c *cli.Context, find findBy) (*host.Host, host.Machine, error) {
 	name, err := oneName(c)
 	if err != nil {
@@ -63,8 +59,8 @@ func (p *program) named(c *cli.Context, find findBy) (*host.Host, host.Machine, 
 	return p.lookUp(c, name, find)
 }
 
-// seeList says of a name that no machine has where those are that there are, and which
-// one was probably meant.
+// seeList adds to the error about an unknown name how to list machines, and which one was probably
+// meant.
 func (p *program) seeList(c *cli.Context, h *host.Host, arg string, err error) error {
 	if !errors.Is(err, host.ErrNotFound) {
 		return err
@@ -75,8 +71,8 @@ func (p *program) seeList(c *cli.Context, h *host.Host, arg string, err error) e
 	return fmt.Errorf("%w; see %s, and --cluster for those of a cluster", err, p.hint(c, "list"))
 }
 
-// nearMachine is the full name of the machine that was probably meant; "" for commands
-// that lose something: nobody shall come to another machine by a slip of the finger.
+// nearMachine returns the full name of the machine that was probably meant; "" for destructive
+// commands: a typo must not lead to another machine.
 func nearMachine(c *cli.Context, h *host.Host, arg string) string {
 	if c.Command == nil || destructive[c.Command.Name] || destructiveActions[c.Command.Name+" "+c.Args().First()] {
 		return ""
@@ -97,8 +93,7 @@ func nearMachine(c *cli.Context, h *host.Host, arg string) string {
 		}
 		all = append(all, m.FullName())
 	}
-	// Of several namespaces in which machines have the name none was meant rather than
-	// another.
+	// If machines in several namespaces have the name, the choice is ambiguous.
 	if near := nearest(strings.ToLower(name), names); near != "" {
 		if found, err := h.Find(near, namespace); err == nil {
 			return found.FullName()
@@ -111,7 +106,6 @@ func nearMachine(c *cli.Context, h *host.Host, arg string) string {
 	return ""
 }
 
-// oneName is the NAME argument of a command that takes one.
 func oneName(c *cli.Context) (string, error) {
 	if c.NArg() != 1 {
 		return "", usagef(c, "want the NAME of one machine, and found %s", arguments(c.NArg()))
@@ -119,7 +113,6 @@ func oneName(c *cli.Context) (string, error) {
 	return c.Args().First(), nil
 }
 
-// machineFlags are those of commands that take the NAME of a machine.
 func machineFlags(flags ...cli.Flag) []cli.Flag {
 	return append([]cli.Flag{
 		&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "the `NAMESPACE` of the machine, which NAME can also say as NAMESPACE/NAME"},
@@ -127,7 +120,6 @@ func machineFlags(flags ...cli.Flag) []cli.Flag {
 	}, flags...)
 }
 
-// arguments is a number of them, in words.
 func arguments(n int) string {
 	switch n {
 	case 0:

@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// monitorDeadline bounds all that a monitor is asked.
+	// monitorDeadline limits all requests to a monitor.
 	monitorDeadline = 30 * time.Second
-	// statusDeadline bounds the wait for a runner that tells what it has seen.
+	// statusDeadline limits the wait for a runner that reports a status.
 	statusDeadline = 5 * time.Second
 )
 
-// askMonitor connects to a QEMU's monitor and asks it something.
+// askMonitor connects to a QEMU's monitor and calls ask.
 func (p *program) askMonitor(ctx context.Context, socket string, ask func(context.Context, *qmp.Client) error) error {
 	ctx, cancel := context.WithTimeout(ctx, monitorDeadline)
 	defer cancel()
@@ -33,7 +33,7 @@ func (p *program) askMonitor(ctx context.Context, socket string, ask func(contex
 	return host.AskMonitor(ctx, socket, func(client *qmp.Client) error { return ask(ctx, client) })
 }
 
-// active is the machine that a command's NAME means, whose QEMU must be there.
+// active returns the machine of a command's NAME, whose QEMU must run.
 func (p *program) active(c *cli.Context, name string) (host.Machine, error) {
 	m, err := p.find(c, name)
 	if err != nil {
@@ -49,8 +49,8 @@ func (p *program) active(c *cli.Context, name string) (host.Machine, error) {
 	return m, nil
 }
 
-// control asks the monitor of the machine that the command's only argument
-// names, and tells what has become of it.
+// control calls ask with the monitor of the machine that the command's only argument names, and
+// prints the result.
 func (p *program) control(c *cli.Context, ask func(context.Context, *qmp.Client) (became string, err error)) error {
 	name, err := oneName(c)
 	if err != nil {
@@ -83,12 +83,11 @@ func (p *program) control(c *cli.Context, ask func(context.Context, *qmp.Client)
 	return nil
 }
 
-// statusAfter is the status that a machine has after a command: the next one that
-// looks must find it.
+// statusAfter is the status of a machine after a command: the user's next command must see it.
 var statusAfter = map[string]host.Status{"pause": host.StatusPaused, "resume": host.StatusRunning}
 
-// awaitStatus waits until a machine's runner has told a status. That it has not, or
-// that the status is another one already, is no error of the command.
+// awaitStatus waits until a machine's runner has reported a status. A timeout or another status is
+// not an error of the command.
 func (p *program) awaitStatus(ctx context.Context, c *cli.Context, m host.Machine, want host.Status) error {
 	h, err := p.host(c)
 	if err != nil {

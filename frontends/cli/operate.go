@@ -23,7 +23,6 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// operateFlags are those of commands that do something to machines of a cluster.
 func operateFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "all", Usage: "all machines of the namespace; in a cluster only", DisableDefaultText: true},
@@ -36,7 +35,7 @@ func operateFlags() []cli.Flag {
 	}
 }
 
-// notHere refuses for machines of this host what is for those of a cluster.
+// notHere refuses flags for machines of a cluster.
 func notHere(c *cli.Context) error {
 	for _, flag := range []string{"all", "selector", "dry-run", "output", "yes", "wait", "no-wait"} {
 		if c.IsSet(flag) {
@@ -46,38 +45,35 @@ func notHere(c *cli.Context) error {
 	return nil
 }
 
-// operated is what became of what was asked for of one machine.
+// operated is the result for one machine.
 type operated struct {
-	// Machine and Namespace name the machine.
 	Machine   string
 	Namespace string
-	// Operation is the name of the operation; it is missing if there is none.
+	// Operation is the name of the operation, if there is one.
 	Operation string
 	Type      string
 	Force     bool
-	// Phase is that of the operation, NotNeeded if the machine is as it should be, or
-	// DryRun.
+	// Phase is that of the operation, NotNeeded if the machine is already as requested, or DryRun.
 	Phase string
-	// Reason and Message say why.
+	// Reason and Message explain it.
 	Reason  string
 	Message string
 
 	failed bool
-	// made is the operation as it was seen last; nil if there is none.
+	// made is the last seen state of the operation; nil if there is none.
 	made *spec.VirtualMachineOperation
 }
 
-// What there is instead of a phase.
+// Used instead of a phase.
 const (
 	phaseNotNeeded = "NotNeeded"
 	phaseDryRun    = "DryRun"
 	phaseNotMade   = "NotMade"
-	// phaseUnderWay: the machine is on its way, or was told without an operation.
+	// phaseUnderWay: the machine is being changed, or the request was made without an operation.
 	phaseUnderWay = "UnderWay"
 )
 
-// operating is one call of a command that starts, stops or restarts machines of a
-// cluster.
+// operating is one call of a command that starts, stops or restarts machines of a cluster.
 type operating struct {
 	*program
 	c      *cli.Context
@@ -87,12 +83,12 @@ type operating struct {
 	interrupted context.Context
 	// tell shows what a machine waits for.
 	tell func(string)
-	// instead says once that there are no operations.
+	// instead notes once that there are no operations.
 	instead sync.Once
 }
 
-// operate does the same to some machines of a cluster, by operations, and waits until
-// all have ended. If one has failed, so has the command.
+// operate creates operations for the chosen machines of a cluster, and waits until all have ended.
+// It fails if one has failed.
 func (p *program) operate(c *cli.Context, kind spec.OperationType) error {
 	format, err := outputFormat(c, formatText)
 	if err != nil {
@@ -159,7 +155,7 @@ func (p *program) operate(c *cli.Context, kind spec.OperationType) error {
 	return err
 }
 
-// newDisks says that new disks are wanted in place of some of a machine that are gone.
+// newDisks requests new disks in place of a machine's missing ones.
 func (w *operating) newDisks(vm *spec.VirtualMachine, disks []string) (*spec.VirtualMachine, error) {
 	value, err := machinekind.NewDisks(vm, disks...)
 	if err != nil {
@@ -170,12 +166,12 @@ func (w *operating) newDisks(vm *spec.VirtualMachine, disks []string) (*spec.Vir
 	return w.client.Annotate(ctx, vm.Namespace, vm.Name, names.AnnotationNewDisk, value)
 }
 
-// verb is what is asked for, as a request has it.
+// verb is the request for the kind of operation.
 func (w *operating) verb() machinekind.Verb {
 	return machinekind.Verb(strings.ToLower(string(w.kind)))
 }
 
-// state is what a machine is to be in the end.
+// state is the machine's final state.
 func (w *operating) state() spec.MachineState {
 	if w.kind == spec.OperationStop {
 		return spec.StateStopped
@@ -183,11 +179,10 @@ func (w *operating) state() spec.MachineState {
 	return spec.StateRunning
 }
 
-// operate does it to one machine. What is sent to the API server has its turn in
-// slots; what is waited for has not.
+// operate handles one machine. slots limits concurrent requests to the API server, not the waits.
 func (w *operating) operate(vm *spec.VirtualMachine, slots chan struct{}) operated {
 	force := w.c.Bool("force") || w.c.Bool("now")
-	// A guest that is to stop may get a while before it is stopped by force.
+	// A guest may get some time to shut down before it is stopped by force.
 	asks := w.kind == spec.OperationStop && !w.c.Bool("now") && w.c.Duration("timeout") > 0 && !w.c.Bool("no-wait")
 	out, late := w.once(vm, force && !asks, slots)
 	if !late || !force || !asks || w.interrupted.Err() != nil {
@@ -198,7 +193,7 @@ func (w *operating) operate(vm *spec.VirtualMachine, slots chan struct{}) operat
 	return out
 }
 
-// once asks for it and waits. It reports whether the time was over before it was done.
+// once makes the request and waits. late reports whether the timeout came before the end.
 func (w *operating) once(vm *spec.VirtualMachine, force bool, slots chan struct{}) (out operated, late bool) {
 	slots <- struct{}{}
 	out, wait := w.begin(vm, force)
@@ -240,7 +235,7 @@ func (w *operating) once(vm *spec.VirtualMachine, force bool, slots chan struct{
 	return out, false
 }
 
-// lastWait is what a machine was seen to wait for last.
+// lastWait is what a machine was last seen to wait for.
 type lastWait struct {
 	mu   sync.Mutex
 	text string
@@ -258,12 +253,11 @@ func (l *lastWait) get() string {
 	return l.text
 }
 
-// waiter waits until what was asked for is done, and says what it waits for. An error
-// says that it cannot know.
+// waiter waits for the end of a request and shows what it waits for. An error means that the result
+// is unknown.
 type waiter func(ctx context.Context, out operated, tell *telling) (operated, error)
 
-// begin asks for it, if that is necessary. The waiter is nil if there is nothing to
-// wait for.
+// begin makes the request, if it is necessary. The waiter is nil if there is nothing to wait for.
 func (w *operating) begin(vm *spec.VirtualMachine, force bool) (operated, waiter) {
 	out := operated{Machine: vm.Name, Namespace: vm.Namespace, Type: string(w.kind), Force: force}
 	wants, progress := vm.ShouldRun() == (w.state() == spec.StateRunning), machinekind.ProgressOf(vm)
@@ -274,7 +268,7 @@ func (w *operating) begin(vm *spec.VirtualMachine, force bool) (operated, waiter
 			out.Message = "the machine has stopped"
 		}
 		return out, nil
-	case w.c.Bool("dry-run"): // the API server judges below
+	case w.c.Bool("dry-run"): // the API server checks it below
 	case w.kind == spec.OperationStop && vm.DeletionTimestamp != nil:
 		return w.tellMachine(vm, force, out)
 	case !force && wants && underWay(w.kind, vm):
@@ -313,8 +307,8 @@ func (w *operating) begin(vm *spec.VirtualMachine, force bool) (operated, waiter
 	}
 }
 
-// underWay reports whether a machine that is to be as asked for was told so, and has
-// answered: an operation would be refused, or would add nothing.
+// underWay reports whether a machine that is to become as requested has already acknowledged that:
+// an operation would be refused, or would change nothing.
 func underWay(kind spec.OperationType, vm *spec.VirtualMachine) bool {
 	if vm.Status.ObservedGeneration < vm.Generation || !machinekind.Answered(vm) {
 		return false
@@ -328,16 +322,16 @@ func underWay(kind spec.OperationType, vm *spec.VirtualMachine) bool {
 	return false
 }
 
-// show tells what a machine waits for, until the context ends or the machine is gone.
+// show shows what a machine waits for, until the context ends or the machine is deleted.
 func (w *operating) show(ctx context.Context, vm *spec.VirtualMachine, tell *telling) {
-	// What is to be shown is no reason to fail.
+	// A failure to show progress must not fail the command.
 	_ = w.client.Follow(ctx, vm, func(vm *spec.VirtualMachine) (bool, error) {
 		tell.machine(machinekind.ProgressOf(vm))
 		return false, nil
 	})
 }
 
-// tellMachine tells a machine itself, by an annotation or its state.
+// tellMachine writes the request to the machine itself, as an annotation or its state.
 func (w *operating) tellMachine(vm *spec.VirtualMachine, force bool, out operated) (operated, waiter) {
 	mark := ""
 	if force {
@@ -357,7 +351,7 @@ func (w *operating) tellMachine(vm *spec.VirtualMachine, force bool, out operate
 	return out, w.waiting(told)
 }
 
-// waiting waits for a machine that was told what to do.
+// waiting waits for a machine with a request in it.
 func (w *operating) waiting(vm *spec.VirtualMachine) waiter {
 	if w.c.Bool("no-wait") {
 		return nil
@@ -376,7 +370,6 @@ func (w *operating) waiting(vm *spec.VirtualMachine) waiter {
 	}
 }
 
-// done is what a machine has come to.
 func (w *operating) done() string {
 	switch w.kind {
 	case spec.OperationStop:
@@ -387,7 +380,6 @@ func (w *operating) done() string {
 	return "the machine runs"
 }
 
-// chosen are the machines that a command is about.
 func (p *program) chosen(ctx context.Context, c *cli.Context, client *cluster.Client) ([]*spec.VirtualMachine, error) {
 	selector := c.String("selector")
 	many := c.Bool("all") || c.IsSet("selector")
@@ -427,14 +419,14 @@ func (p *program) chosen(ctx context.Context, c *cli.Context, client *cluster.Cl
 		seen[namespace+"/"+name] = true
 		vm, err := client.Machine(ctx, namespace, name)
 		if err != nil {
-			return nil, err // nothing was asked for yet
+			return nil, err // no request was made yet
 		}
 		out = append(out, vm)
 	}
 	return out, nil
 }
 
-// confirmMany asks whether machines are meant that nobody has named.
+// confirmMany asks for confirmation if machines were not chosen by name.
 func (p *program) confirmMany(c *cli.Context, kind spec.OperationType, vms []*spec.VirtualMachine) error {
 	if kind == spec.OperationStart || c.NArg() > 0 || c.Bool("yes") || c.Bool("dry-run") {
 		return nil
@@ -455,7 +447,7 @@ func (p *program) confirmMany(c *cli.Context, kind spec.OperationType, vms []*sp
 	return nil
 }
 
-// reported is what an operation says of itself.
+// reported copies an operation's status to the result.
 func reported(out operated, o *spec.VirtualMachineOperation) operated {
 	out.made = o
 	out.Operation, out.Phase = o.Name, string(o.Status.Phase)
@@ -468,7 +460,7 @@ func reported(out operated, o *spec.VirtualMachineOperation) operated {
 	return out
 }
 
-// tellOne tells what became of the one machine that the command was about.
+// tellOne prints the result for a command about one machine.
 func (w *operating) tellOne(r operated) error {
 	full, verb := fullName(r.Namespace, r.Machine), string(w.verb())
 	switch {
@@ -487,7 +479,7 @@ func (w *operating) tellOne(r operated) error {
 	return nil
 }
 
-// printOperated prints results. One that has failed is an error.
+// printOperated prints results. It fails if one has failed.
 func (p *program) printOperated(results []operated, format string) error {
 	failed := 0
 	for _, r := range results {
@@ -517,8 +509,7 @@ func (p *program) printOperated(results []operated, format string) error {
 	return nil
 }
 
-// follow waits until a machine that was told so has the wanted state, and tells what it
-// waits for.
+// follow waits until a machine with a request has the wanted state, and shows what it waits for.
 func (w *operating) follow(ctx context.Context, vm *spec.VirtualMachine, tell *telling) error {
 	request, state := vm.Annotations[names.AnnotationPowerRequest], w.state()
 	return w.client.Follow(ctx, vm, func(vm *spec.VirtualMachine) (bool, error) {

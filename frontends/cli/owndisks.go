@@ -6,10 +6,10 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// always has all machines be for this host, see [selection].
+// always treats all machines as this host's, see [selection].
 func always(*spec.Object) (bool, error) { return true, nil }
 
-// besideAmong are the disks, images and attachments of files.
+// besideAmong returns the disks, images and attachments of files.
 func besideAmong(objects []spec.Object) *machineconfig.Beside {
 	out := &machineconfig.Beside{}
 	for i := range objects {
@@ -27,9 +27,8 @@ func besideAmong(objects []spec.Object) *machineconfig.Beside {
 	return out
 }
 
-// ownDisks has the machines that are for this host have disks of their own in place of
-// those of a cluster that are among the files, too, and says what there is to say of that.
-// What is kept of such a machine is whole.
+// ownDisks replaces, for machines of this host, the disks of a cluster that are among the files by
+// disks of their own, and returns remarks about that. The stored machine is then complete.
 func ownDisks(objects []spec.Object, beside *machineconfig.Beside, here func(*spec.Object) (bool, error)) ([]finding, error) {
 	var said []finding
 	for i := range objects {

@@ -7,8 +7,8 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// ports are those that lead to the guest of a machine, by its manifest; anywhere is the
-// address of one that says none.
+// ports lists those that lead to the guest of a machine, by its manifest; anywhere is the address
+// of a port without one.
 func ports(vm *spec.VirtualMachine, anywhere string) string {
 	var out []string
 	for _, n := range vm.Spec.VM.Networks {

@@ -9,7 +9,6 @@ import (
 	"github.com/vmop/sdk/vmop/output"
 )
 
-// printList prints objects as JSON or YAML.
 func printList[T any, P interface {
 	*T
 	output.Object
@@ -17,17 +16,16 @@ func printList[T any, P interface {
 	return write(p.stdout, format, output.ListOf[T, P](items))
 }
 
-// printOne prints one object as JSON or YAML.
 func (p *program) printOne(format string, object output.Object) error {
 	return write(p.stdout, format, output.One(object))
 }
 
-// named is the metadata of something that is called so.
+// named returns the metadata for a name.
 func named(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 
-// known is a number of bytes that is missing where it is 0: nobody knows it then.
+// known returns nil for 0 bytes, which means unknown.
 func known(n int64) *resource.Quantity {
 	if n == 0 {
 		return nil
@@ -35,5 +33,5 @@ func known(n int64) *resource.Quantity {
 	return output.Bytes(n)
 }
 
-// rate is a number of bytes in a second.
+// rate is in bytes per second.
 func rate(n float64) *resource.Quantity { return output.Bytes(int64(math.Round(n))) }

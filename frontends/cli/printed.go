@@ -16,11 +16,10 @@ import (
 	"github.com/vmop/sdk/vmop/takeover"
 )
 
-// What is printed for programs has the types of package output, whatever a command has
-// of its own for its tables.
+// What is printed for programs has the types of package output, whatever a command has of its own
+// for its tables.
 
-// printedMachine is a machine of this host, as far as its files tell. What of it cannot
-// be read is noted.
+// printedMachine describes a machine of this host from its files. What cannot be read is noted.
 func (p *program) printedMachine(m *host.Machine, enabled bool) output.Machine {
 	vm, err := m.Resource()
 	if err != nil {
@@ -36,13 +35,13 @@ func (p *program) printedMachine(m *host.Machine, enabled bool) output.Machine {
 	return out
 }
 
-// printedHere is printedMachine with whether systemd starts the machine.
+// printedHere is printedMachine and reports whether systemd starts the machine.
 func (p *program) printedHere(h *host.Host, m *host.Machine) output.Machine {
 	return p.printedMachine(m, len(h.Enabled(m.Namespace, m.Name)) > 0)
 }
 
-// printedReport is a machine of this host with what was found out about it; base is
-// what is known of it otherwise, empty for a QEMU that is not of a machine of this host.
+// printedReport adds a report to base, which is empty for a QEMU that does not run a machine of
+// this host.
 func printedReport(r *inspect.Report, base output.Machine) output.Machine {
 	o, s := &base.Observed, &base.Status
 	if base.Name == "" {
@@ -92,7 +91,7 @@ func printedReport(r *inspect.Report, base output.Machine) output.Machine {
 	return base
 }
 
-// diskName is the manifest's name of a device; empty if it has none.
+// diskName returns the manifest's name of a device; empty if it has none.
 func diskName(r *inspect.Report, device string) string {
 	if r.Wanted == nil {
 		return ""

@@ -12,14 +12,14 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// program is what the commands work with instead of globals.
+// program holds what commands use instead of globals.
 type program struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	getenv         func(string) string
 }
 
-// failed tells an error and returns the exit code.
+// failed prints an error and returns the exit code.
 func (p *program) failed(err error) int {
 	var usage *usageError
 	if errors.As(err, &usage) {
@@ -30,7 +30,7 @@ func (p *program) failed(err error) int {
 	}
 	var status *exitStatus
 	if errors.As(err, &status) {
-		// An error that was told may be within one that chooses another code.
+		// An error that was already printed may be wrapped in one with another code.
 		if status.err != nil && !errors.Is(status.err, errSilent) {
 			p.errorf("%v", status.err)
 		}
@@ -43,13 +43,12 @@ func (p *program) failed(err error) int {
 	return exitError
 }
 
-// errorf writes an error to the terminal: printable, whatever a file or a
-// machine put into it.
+// errorf prints an error, escaping control characters from files and machines.
 func (p *program) errorf(format string, args ...any) {
 	p.note("vmop-cli: "+format, args...)
 }
 
-// note writes a message that is not the command's result.
+// note prints a message that is not the command's result.
 func (p *program) note(format string, args ...any) {
 	fmt.Fprintln(p.stderr, textout.Printable(fmt.Sprintf(format, args...)))
 }

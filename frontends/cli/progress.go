@@ -10,16 +10,15 @@ import (
 )
 
 const (
-	// progressDelay is how long something may take before anything is said.
+	// progressDelay is how long something may take before progress is shown.
 	progressDelay = time.Second
-	// progressTerminal and progressLog are how often the time is told: on a
-	// terminal in the same line, elsewhere in lines of their own.
+	// progressTerminal and progressLog are the update intervals: on a terminal within one line,
+	// elsewhere by further lines.
 	progressTerminal = time.Second
 	progressLog      = 15 * time.Second
 )
 
-// progress tells on the standard error that something is going on for longer
-// than a second. It is ended by end.
+// progress shows on the standard error that something takes longer than a second. end ends it.
 type progress struct {
 	out      io.Writer
 	terminal bool
@@ -32,13 +31,11 @@ type progress struct {
 	shown bool
 }
 
-// begin starts to tell progress.
 func (p *program) begin(what string) *progress {
 	return beginProgress(p.stderr, isTerminal(p.stderr), what)
 }
 
-// beginProgress starts to tell progress; terminal says that out is one whose
-// line may be written anew.
+// beginProgress starts to show progress; terminal: lines of out can be overwritten.
 func beginProgress(out io.Writer, terminal bool, what string) *progress {
 	g := &progress{out: out, what: what, terminal: terminal, started: time.Now(), done: make(chan struct{})}
 	g.wg.Add(1)
@@ -77,14 +74,13 @@ func (g *progress) show() {
 	fmt.Fprintf(g.out, "\r\x1b[K%s", text) // return, erase to the end of the line
 }
 
-// set changes what is told.
 func (g *progress) set(what string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.what = what
 }
 
-// end stops telling; on a terminal the line is erased.
+// end stops; on a terminal the line is erased.
 func (g *progress) end() {
 	close(g.done)
 	g.wg.Wait()

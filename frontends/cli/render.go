@@ -21,10 +21,10 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// showHost is what render shows beside the parts of a rendering.
+// showHost is an addition of render to the parts of a rendering.
 const showHost = "host"
 
-// How it is written.
+// The output formats.
 const (
 	formatShell = string(rendering.Shell)
 	formatArgv  = string(rendering.Argv)
@@ -73,7 +73,7 @@ func (p *program) renderCommand() *cli.Command {
 	}
 }
 
-// renderFlags is what --show and --output say, and what it excludes.
+// renderFlags parses --show and --output, and the flags that they exclude.
 func renderFlags(c *cli.Context) (show, format string, err error) {
 	show, format = c.String("show"), c.String("output")
 	part := rendering.Part(show)
@@ -140,7 +140,7 @@ func (p *program) render(c *cli.Context) error {
 	return rendering.Write(p.stdout, rendering.Part(show), rendering.Format(format), all)
 }
 
-// renderOptions are what the flags say about all machines.
+// renderOptions returns what the flags say about all machines.
 func (p *program) renderOptions(c *cli.Context) (vmop.RenderOptions, error) {
 	var o vmop.RenderOptions
 	var err error
@@ -158,7 +158,7 @@ func (p *program) renderOptions(c *cli.Context) (vmop.RenderOptions, error) {
 	return o, err
 }
 
-// renderAll renders machines, or tells what is wrong with each.
+// renderAll renders machines, or prints the problems of each.
 func (p *program) renderAll(c *cli.Context, objects []spec.Object, options vmop.RenderOptions) ([]rendering.Machine, error) {
 	var all []rendering.Machine
 	failed := false
@@ -189,7 +189,6 @@ func (p *program) renderAll(c *cli.Context, objects []spec.Object, options vmop.
 	return all, nil
 }
 
-// renderHostFacts shows the host alone.
 func (p *program) renderHostFacts(c *cli.Context, format string) error {
 	if c.NArg() > 0 {
 		return usagef(c, "--show host takes no FILE: the host does not depend on machines")
@@ -204,7 +203,7 @@ func (p *program) renderHostFacts(c *cli.Context, format string) error {
 	return write(p.stdout, format, host)
 }
 
-// renderHost is the host that is rendered for; nil is the generic one.
+// renderHost returns the host to render for; nil is the generic one.
 func (p *program) renderHost(c *cli.Context) (*qemucmd.Host, error) {
 	switch {
 	case c.Bool("probe"):
@@ -216,7 +215,7 @@ func (p *program) renderHost(c *cli.Context) (*qemucmd.Host, error) {
 	return nil, nil
 }
 
-// operatorSettings are those of the operator's configuration file.
+// operatorSettings reads the operator's configuration file.
 func (p *program) operatorSettings(c *cli.Context) (objects.Settings, error) {
 	file := c.String("operator-config")
 	if file == "" {
@@ -233,8 +232,8 @@ func (p *program) operatorSettings(c *cli.Context) (objects.Settings, error) {
 	return parsed.Settings, err
 }
 
-// renderLocal makes the options those of a machine on this host, with what is
-// known of it if it ran here before.
+// renderLocal sets the options for a machine on this host, with what is known from its earlier
+// runs.
 func (p *program) renderLocal(c *cli.Context, o *spec.Object, options *vmop.RenderOptions) error {
 	h, err := p.host(c)
 	if err != nil {

@@ -14,8 +14,7 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// runnable finds what would keep a valid machine from running: what its
-// manifest asks for and neither the runner nor any QEMU can do.
+// runnable finds what a valid manifest requests and neither the runner nor any QEMU supports.
 func runnable(o *spec.Object) []spec.Problem {
 	if o.VirtualMachine == nil {
 		return nil
@@ -27,7 +26,7 @@ func runnable(o *spec.Object) []spec.Problem {
 	return problemsOf(o, err)
 }
 
-// problemsOf gives the errors of a rendering their places in the file.
+// problemsOf locates the errors of a rendering in the file.
 func problemsOf(o *spec.Object, err error) []spec.Problem {
 	var out []spec.Problem
 	for _, e := range leaves(err) {
@@ -51,8 +50,7 @@ func problemsOf(o *spec.Object, err error) []spec.Problem {
 	return out
 }
 
-// told tells the problems that an error about a manifest has, and returns what is
-// left to be said.
+// told prints the problems in an error about a manifest, and returns the rest.
 func (p *program) told(o *spec.Object, err error) error {
 	if !errors.As(err, new(*machineconfig.Error)) && !errors.As(err, new(*host.GivenError)) {
 		return err
@@ -61,7 +59,7 @@ func (p *program) told(o *spec.Object, err error) error {
 	return errSilent
 }
 
-// elsewhere says how a file is given that somebody has to provide.
+// elsewhere describes how to provide a file that the user has to provide.
 func elsewhere(e *host.GivenError) string {
 	switch {
 	case e.Repository != "" && errors.Is(e.Err, fs.ErrNotExist):
@@ -72,7 +70,7 @@ func elsewhere(e *host.GivenError) string {
 	return ""
 }
 
-// withFlag puts the flag before the NAME=PATH that a reason ends in.
+// withFlag inserts the flag before the NAME=PATH that a reason ends in.
 func withFlag(reason string) string {
 	i := strings.LastIndex(reason, " ") + 1
 	if !strings.HasSuffix(reason, "=PATH") {
@@ -81,8 +79,7 @@ func withFlag(reason string) string {
 	return reason[:i] + "--disk " + reason[i:]
 }
 
-// leaves takes an error apart that was joined of several. What was said around
-// an error stays with it, unless it tells all by its type.
+// leaves splits a joined error. A wrapping message stays with it unless its type has all.
 func leaves(err error) []error {
 	if typed(err) {
 		return []error{err}

@@ -36,7 +36,7 @@ func (p *program) resetCommand() *cli.Command {
 	}
 }
 
-// clusterReset asks for a reset. Each value of the annotation is one.
+// clusterReset requests a reset. Each value of the annotation is one.
 func (p *program) clusterReset(c *cli.Context) error {
 	return p.withMachine(c, func(ctx context.Context, client *cluster.Client, vm *spec.VirtualMachine) error {
 		full := fullName(vm.Namespace, vm.Name)

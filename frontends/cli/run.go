@@ -78,8 +78,8 @@ func (p *program) run(c *cli.Context) error {
 	return p.foreground(c, j, interruptedBefore(ctx, stop))
 }
 
-// interruptedBefore is asked when signals ask the guest to shut down: it reports whether one
-// has ended ctx before that, and ends what looks for them there, which ends ctx in any case.
+// interruptedBefore returns a function to call when signals ask the guest to shut down: it reports
+// whether a signal has already ended ctx, and calls stop, which ends ctx in any case.
 func interruptedBefore(ctx context.Context, stop func()) func() bool {
 	return func() bool {
 		defer stop()
@@ -87,8 +87,7 @@ func interruptedBefore(ctx context.Context, stop func()) func() bool {
 	}
 }
 
-// detachOrDiscard runs a machine in a process of its own, and leaves nothing of a first
-// start that fails.
+// detachOrDiscard runs a machine in a process of its own, and removes it if its first start fails.
 func (p *program) detachOrDiscard(ctx context.Context, c *cli.Context, j *host.Job) error {
 	err := p.detach(ctx, c, j)
 	if failed := (*host.StartError)(nil); err != nil && (!errors.As(err, &failed) || failed.ExitCode == runner.ExitStart) {
@@ -97,18 +96,18 @@ func (p *program) detachOrDiscard(ctx context.Context, c *cli.Context, j *host.J
 	return err
 }
 
-// discard leaves nothing of a machine whose first start has failed.
+// discard removes a machine whose first start has failed.
 func (p *program) discard(j *host.Job) {
 	switch discarded, err := j.Discard(); {
-	case err != nil && !errors.Is(err, host.ErrBusy): // by who runs it
+	case err != nil && !errors.Is(err, host.ErrBusy): // by the process that runs it
 		p.errorf("%v", err)
 	case discarded:
 		p.note("Nothing is kept of %s, which has never run.", j.FullName())
 	}
 }
 
-// foreground runs a machine in this process. Once it is asked to stop by signals, it asks
-// whether one came before.
+// foreground runs a machine in this process. When signals ask it to stop, it calls interrupted to
+// find out whether one came before.
 func (p *program) foreground(c *cli.Context, j *host.Job, interrupted func() bool) error {
 	ctx := c.Context
 	log, err := j.OpenLog()
@@ -145,7 +144,7 @@ func (p *program) foreground(c *cli.Context, j *host.Job, interrupted func() boo
 	}()
 	<-done
 	close(f.booted)
-	// The runner has closed the console; what it has sent is still shown.
+	// The runner has closed the console; the rest of its output is still shown.
 	viewing.Wait()
 	cancel()
 	stopSignals()
@@ -163,16 +162,15 @@ func (p *program) foreground(c *cli.Context, j *host.Job, interrupted func() boo
 	return runErr
 }
 
-// shownReporter is the log for whoever waits for a machine: without the words of QEMU and
-// others that were started, unless all is wanted. An error has what they mean, or has them.
+// shownReporter is the log for a user who waits for a machine: without the output of QEMU and other
+// programs, unless everything is requested. The error contains the relevant part.
 type shownReporter struct {
 	runner.LogReporter
 	all    bool
 	hidden bool // something was; read once the engine has ended
 }
 
-// State implements runner.Reporter. Why a machine could not be started, or has failed, is
-// what the program ends with.
+// State implements runner.Reporter. The reason for a failure is the program's final error.
 func (r *shownReporter) State(s runner.State) {
 	if o := s.Outcome; o == nil || o.ExitCode() == exitOK {
 		r.LogReporter.State(s)
@@ -191,8 +189,8 @@ func (r *shownReporter) Message(m runner.Message) {
 // sourceRunner is the source of the runner's own messages.
 const sourceRunner = "runner"
 
-// foreground is a machine that runs in this process: what it reports and what a
-// person does meet here.
+// foreground is a machine that runs in this process: it combines the machine's reports and the
+// user's input.
 type foreground struct {
 	p      *program
 	job    *host.Job
@@ -203,7 +201,7 @@ type foreground struct {
 	sent     bool        // something was sent to booted; used by the engine's calls only
 
 	mu       sync.Mutex
-	raw      bool // the terminal is in raw mode, and its screen the guest's
+	raw      bool // the terminal is in raw mode, and shows the guest
 	held     []byte
 	progress *progress
 }
@@ -225,12 +223,12 @@ func (f *foreground) State(s runner.State) {
 // Message implements runner.Reporter.
 func (f *foreground) Message(runner.Message) {}
 
-// maxHeld bounds what is held while the guest has the screen, in bytes. The machine's log has
-// all of it.
+// maxHeld limits the output that is held while the guest has the screen, in bytes. The machine's
+// log has all of it.
 const maxHeld = 64 << 10
 
-// Write implements io.Writer for the log. While the screen is the guest's, whose lines and
-// pictures others would spoil, it is held until it is not.
+// Write implements io.Writer for the log. While the guest has the screen, the output is held so as
+// not to spoil it.
 func (f *foreground) Write(b []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -244,9 +242,9 @@ func (f *foreground) Write(b []byte) (int, error) {
 	return f.p.stderr.Write(b)
 }
 
-// asked is where progress is told of what somebody has asked for here, also while the
-// screen is the guest's: a terminal in raw mode does not return the carriage by itself,
-// and a line of the guest may stand there.
+// asked is for progress of what the user has requested here, which is also written while the guest
+// has the screen: a terminal in raw mode needs carriage returns, and a line of the guest may stand
+// there.
 type asked struct{ f *foreground }
 
 // Write implements io.Writer.
@@ -263,7 +261,7 @@ func (a asked) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// stop asks for the machine's end; every further call is less patient.
+// stop requests the machine's end; every further call is less patient.
 func (f *foreground) stop() {
 	f.mu.Lock()
 	if f.progress == nil {
@@ -283,7 +281,6 @@ func (f *foreground) endProgress() {
 	}
 }
 
-// view shows the console once there is one.
 func (f *foreground) view(ctx context.Context) {
 	socket := <-f.booted
 	if socket == "" {
@@ -325,7 +322,7 @@ func (f *foreground) show(ctx context.Context, conn net.Conn) error {
 	return err
 }
 
-// setRaw says whose the screen is. What was held is told once the guest's is left.
+// setRaw records whether the guest has the screen. Held output is written when it no longer does.
 func (f *foreground) setRaw(raw bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

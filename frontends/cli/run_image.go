@@ -18,7 +18,6 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// imageFlags are those of run --image and create --image.
 func imageFlags() []cli.Flag {
 	return append([]cli.Flag{
 		&cli.StringFlag{Name: "image", Usage: "make a new machine of this cloud image, `URL|FILE|NAME` (http, https, oci://REGISTRY/REPOSITORY:TAG, oci-archive:FILE), instead of a manifest; a NAME is one of " + publicNames()},
@@ -34,15 +33,13 @@ func imageFlags() []cli.Flag {
 	}, sourceFlags()...)
 }
 
-// made is what run and create are about: the machine of a manifest, or a new one of an
-// image.
+// made is the machine that run and create are about, of a manifest or of an image.
 type made struct {
 	spec.Object
 	machine host.Machine // of an image only
-	printed bool         // of an image that nothing is made of
+	printed bool         // of an image from which nothing is created
 }
 
-// manifestOrImage is the machine of the FILE arguments, or a new one of --image.
 func (p *program) manifestOrImage(c *cli.Context) (made, error) {
 	if c.IsSet("image") {
 		return p.makeOfImage(c)
@@ -63,7 +60,7 @@ func (p *program) manifestOrImage(c *cli.Context) (made, error) {
 	return made{Object: o}, err
 }
 
-// makeOfImage keeps a new machine of an image, or prints its manifest.
+// makeOfImage creates a new machine of an image, or prints its manifest.
 func (p *program) makeOfImage(c *cli.Context) (out made, err error) {
 	if c.NArg() > 0 {
 		return out, usagef(c, "--image makes a manifest, and there is %q too", c.Args().First())
@@ -135,7 +132,7 @@ func (p *program) makeOfImage(c *cli.Context) (out made, err error) {
 	return out, out.machine.SetSSH(ssh)
 }
 
-// load makes the machine the one of a manifest, which it returns.
+// load sets the machine from a manifest, which it returns.
 func (m *made) load(vm *spec.VirtualMachine) ([]byte, error) {
 	text, err := spec.Marshal(vm)
 	if err != nil {
@@ -149,8 +146,8 @@ func (m *made) load(vm *spec.VirtualMachine) ([]byte, error) {
 	return text, nil
 }
 
-// withPort is the machine with a port of this host for SSH, its first one, that is free
-// now: the one before may be taken since.
+// withPort sets the machine's first port, for SSH, to a currently free port of this host: the
+// previous one may have been taken since.
 func (m *made) withPort(h *host.Host, desired host.ImageMachine) (*spec.Object, error) {
 	var err error
 	if desired.Forwards[0].HostPort, err = h.FreeSSHPort(); err != nil {
@@ -164,8 +161,8 @@ func (m *made) withPort(h *host.Host, desired host.ImageMachine) (*spec.Object, 
 	return &m.Object, err
 }
 
-// complete has a manifest say what is otherwise given with it, so that it makes the same
-// machine by itself: the image of its disk and the folders that it shares.
+// complete adds to a manifest what is otherwise given by flags, the image of its disk and the
+// shared folders, so that it suffices to create the same machine.
 func (p *program) complete(c *cli.Context, vm *spec.VirtualMachine, image host.Image, desired host.ImageMachine, given host.Given) error {
 	if kind, err := (imagesource.Source{Location: image.Source}).Kind(); err == nil && kind == imagesource.File {
 		if image.Source, err = filepath.Abs(image.Source); err != nil {
@@ -203,7 +200,6 @@ func (p *program) createInPlace(h *host.Host, o *spec.Object, given host.Given, 
 	return h.Create(o, given)
 }
 
-// imageMachine is what the imageFlags say.
 func (p *program) imageMachine(c *cli.Context) (host.ImageMachine, host.SSH, error) {
 	w := host.ImageMachine{Namespace: c.String("namespace"), Name: c.String("name"), CPUs: int32(c.Int("cpus")), User: c.String("user")}
 	ssh := host.SSH{}

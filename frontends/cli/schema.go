@@ -19,30 +19,28 @@ import (
 
 //go:generate sh -c "go run . __schema >../../docs/vmop-cli.schema.json"
 
-// described is what a command prints with -o json or yaml, in one of the ways that it has.
+// described is an output of a command with -o json or yaml.
 type described struct {
-	// name is that of its schema. Call is how the command is called for it, and about what
-	// it is.
+	// name is that of its schema, call an example command line, about a description.
 	name, call, about string
-	// list says that it prints a List of such.
+	// list: it prints a List of such objects.
 	list bool
 	of   any
 }
 
-// command is the command's name.
 func (d *described) command() string {
 	name, _, _ := strings.Cut(d.call, " ")
 	return name
 }
 
-// The two forms of what is printed.
+// The two forms of output.
 const (
 	many = true
 	one  = false
 )
 
-// outputs are all of them, but for those of render: manifests, configurations and
-// command lines have their own definitions. The documents have the table from here.
+// outputs lists all but those of render: manifests, configurations and command lines have their own
+// definitions. The table in the documents is generated from it.
 func outputs() []described {
 	return []described{
 		{"changes", "changes", "what a change of a manifest needs, or what waits for a restart", many, output.Changes{}},
@@ -95,8 +93,7 @@ type schema struct {
 	Type        []string `json:"type,omitempty"`
 	Format      string   `json:"format,omitempty"`
 	Items       *schema  `json:"items,omitempty"`
-	// Properties of an object, Required those that are never left out, and More what
-	// those of other names are.
+	// Required are the properties that are never left out, More is the schema of other properties.
 	Properties map[string]*schema `json:"properties,omitempty"`
 	Required   []string           `json:"required,omitempty"`
 	More       *schema            `json:"additionalProperties,omitempty"`
@@ -106,8 +103,8 @@ type schema struct {
 // defs is where a schema refers to its parts.
 const defs = "#/$defs/"
 
-// schemaOf describes outputs: $defs has one for each by its name, and the Go types that
-// they consist of. Fields may be added to what is described.
+// schemaOf describes outputs: $defs has one for each by its name, and the Go types that they
+// consist of. Additional fields are allowed.
 func schemaOf(all []described) *schema {
 	s := &schema{
 		Schema: "https://json-schema.org/draft/2020-12/schema", Title: "vmop-cli",
@@ -136,7 +133,7 @@ var (
 	jsonMarshaler = reflect.TypeFor[json.Marshaler]()
 )
 
-// of is the schema of a Go type, as package encoding/json writes it.
+// of returns the schema of a Go type, as package encoding/json writes it.
 func (s *schema) of(t reflect.Type) *schema {
 	switch t {
 	case reflect.TypeFor[time.Time]():
@@ -144,7 +141,7 @@ func (s *schema) of(t reflect.Type) *schema {
 	case reflect.TypeFor[metav1.Time]():
 		return &schema{Type: []string{"string", "null"}, Format: "date-time"}
 	case reflect.TypeFor[spec.VirtualMachineSpec]():
-		// What a manifest may have is in deploy/crds.
+		// The content of manifests is defined in deploy/crds.
 		return &schema{Type: []string{"object"}, More: &schema{}}
 	case reflect.TypeFor[resource.Quantity]():
 		return &schema{Type: []string{"string"}}
@@ -177,17 +174,17 @@ func (s *schema) of(t reflect.Type) *schema {
 	return &schema{Type: []string{"integer"}}
 }
 
-// orNull is a schema that null fits, too. One that anything fits has no type.
+// orNull returns a schema that also allows null. A schema without a type allows anything.
 func orNull(s *schema) *schema {
 	if s.Ref != "" || len(s.Type) == 0 || s.Type[len(s.Type)-1] == "null" {
-		return s // pointers to objects are left out where they are nil
+		return s // nil pointers to objects are omitted
 	}
 	out := *s
 	out.Type = append(out.Type[:len(out.Type):len(out.Type)], "null")
 	return &out
 }
 
-// object refers to the schema of a struct, which is made once.
+// object refers to the schema of a struct, which is created once.
 func (s *schema) object(t reflect.Type) *schema {
 	name := path.Base(t.PkgPath()) + "." + t.Name()
 	if t.PkgPath() == reflect.TypeFor[described]().PkgPath() { // in tests, that is not main

@@ -64,7 +64,7 @@ func (p *program) screenshot(c *cli.Context) error {
 		return err
 	}
 	if target != "-" {
-		// Before anything is done. A file that comes meanwhile is found later.
+		// Checked before anything is done. A file that is created meanwhile is detected later.
 		if err := mayWrite(target, c.Bool("force")); err != nil {
 			return err
 		}
@@ -89,8 +89,8 @@ func (p *program) screenshot(c *cli.Context) error {
 	return err
 }
 
-// mayWrite reports whether a file may be written: it is not there, or it is a
-// regular one and may be replaced.
+// mayWrite reports whether a file may be written: it does not exist, or it is a regular one and may
+// be replaced.
 func mayWrite(path string, force bool) error {
 	info, err := os.Lstat(path)
 	switch {

@@ -8,7 +8,6 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// selectFlags choose objects among those of all files.
 func selectFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "only objects of this `NAMESPACE`; one that names none is in " + defaultNamespace},
@@ -16,13 +15,13 @@ func selectFlags() []cli.Flag {
 	}
 }
 
-// selection is what selectFlags say; empty is everything.
+// selection is the value of selectFlags; empty selects everything.
 type selection struct {
 	namespace, name string
 	// plain: machines stay as they are for a cluster, which has classes of its own.
 	plain bool
-	// here says which machines are for this host: they have disks of their own instead
-	// of those of a cluster. Without it none is.
+	// here reports whether a machine is for this host, where it has disks of its own instead of
+	// those of a cluster. If nil, none is.
 	here func(*spec.Object) (bool, error)
 }
 
@@ -52,5 +51,5 @@ func namespaceOr(namespace string) string {
 	return namespace
 }
 
-// defaultNamespace is where an object without a namespace is.
+// defaultNamespace is that of an object without a namespace.
 const defaultNamespace = "default"

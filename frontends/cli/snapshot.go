@@ -89,7 +89,7 @@ func (p *program) snapshot(c *cli.Context) error {
 	return p.listSnapshots(&m, format)
 }
 
-// now is the time by which things are called, for people.
+// now is the local time, for names that people read.
 func now() time.Time { return time.Now() }
 
 func (p *program) createSnapshot(c *cli.Context, h *host.Host, m host.Machine, name string) error {
@@ -125,7 +125,7 @@ func (p *program) restoreSnapshot(c *cli.Context, h *host.Host, m host.Machine, 
 	return nil
 }
 
-// seeSnapshots adds to an error which snapshots there are.
+// seeSnapshots adds to an error which snapshots exist.
 func (p *program) seeSnapshots(m *host.Machine, err error) error {
 	if !errors.Is(err, host.ErrNoSnapshot) {
 		return err

@@ -43,11 +43,11 @@ func (p *program) spice(c *cli.Context) error {
 	})
 }
 
-// connection is how a viewer on this host gets to a machine's display.
+// connection returns how a viewer on this host connects to a machine's display.
 func connection(s *qmp.SpiceInfo) displayConnection {
 	d := displayConnection{Protocol: "spice", Auth: s.Auth}
 	if s.Port == 0 {
-		// Viewers take what follows as the path, and decode nothing.
+		// Viewers take the rest of the URI as the path, without decoding.
 		d.Socket, d.URI = s.Host, "spice+unix://"+s.Host
 		return d
 	}
@@ -56,8 +56,8 @@ func connection(s *qmp.SpiceInfo) displayConnection {
 	return d
 }
 
-// spiceViewers in the order of preference. virt-viewer itself is not among them:
-// it takes names of libvirt's machines only.
+// spiceViewers in the order of preference. virt-viewer itself accepts only names of libvirt's
+// machines.
 var spiceViewers = []viewer{
 	{"remote-viewer", func(d displayConnection) []string { return []string{"--", d.URI} }},
 	{"spicy", func(d displayConnection) []string { return []string{"--uri=" + d.URI} }},

@@ -47,9 +47,8 @@ func (p *program) sshCommand() *cli.Command {
 	}
 }
 
-// remoteCommand is what ssh is given to have a command executed with its arguments: ssh joins
-// its words by blanks, and the shell of the guest's user divides them again. One word alone
-// is a line for that shell, which is the way to have it do something.
+// remoteCommand quotes a command for ssh, which joins its arguments by blanks for the shell of the
+// guest's user to split. A single word is passed unquoted, as a line for that shell.
 func remoteCommand(words []string) []string {
 	if len(words) < 2 {
 		return words
@@ -61,7 +60,7 @@ func sshUserFlag() cli.Flag {
 	return &cli.StringFlag{Name: "user", Aliases: []string{"l"}, Usage: "`NAME` of the guest's user (default: the one that run --image made)"}
 }
 
-// host1 is the host that options are for.
+// host1 returns the host that options are for.
 func host1(options []host.SSHOption) string {
 	for _, o := range options {
 		if o.Name == "HostName" {
@@ -139,7 +138,7 @@ func (p *program) sshConfigCommand() *cli.Command {
 	}
 }
 
-// sshOptions are how ssh reaches a machine's guest.
+// sshOptions returns how ssh reaches a machine's guest.
 func (p *program) sshOptions(c *cli.Context, name string) (host.Machine, []host.SSHOption, error) {
 	m, err := p.find(c, name)
 	if err != nil {

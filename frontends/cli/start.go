@@ -38,7 +38,6 @@ func (p *program) startCommand() *cli.Command {
 	}
 }
 
-// timeoutFlag bounds a wait.
 func timeoutFlag() cli.Flag {
 	return &cli.DurationFlag{Name: "timeout", Usage: "wait at most this `DURATION`, as in 5m", DefaultText: "as long as the machine may take"}
 }
@@ -48,14 +47,12 @@ func foregroundFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "foreground", Usage: "run the machine in this process until it ends, as a service manager wants it; TERM shuts it down. The exit codes are those of run", DisableDefaultText: true}
 }
 
-// stoppedExitFlag is for units of systemd, which must not start again what somebody
-// has stopped.
+// stoppedExitFlag is for units of systemd, which must not restart what the user has stopped.
 func stoppedExitFlag() cli.Flag {
 	return &cli.IntFlag{Name: "stopped-exit", Usage: "with --foreground, exit with this `CODE` if the machine was asked to stop and has", DefaultText: "0"}
 }
 
-// startFlags are those of commands that start a machine by its name: what it is
-// given now is remembered.
+// startFlags are for commands that start a machine by its name: their values are stored.
 func startFlags() []cli.Flag {
 	var out []cli.Flag
 	for _, f := range localFlags() {
@@ -96,7 +93,7 @@ func (p *program) start(c *cli.Context) error {
 	return p.startHere(c, m)
 }
 
-// startHere starts a machine of this host by what is kept of it.
+// startHere starts a machine of this host from its stored manifest.
 func (p *program) startHere(c *cli.Context, m host.Machine) error {
 	o, err := p.keptManifest(c, m)
 	if err != nil {
@@ -122,7 +119,7 @@ func (p *program) startHere(c *cli.Context, m host.Machine) error {
 	return p.detachOrDiscard(ctx, c, j)
 }
 
-// keptManifest is what is kept of a machine of this host.
+// keptManifest returns the stored manifest of a machine of this host.
 func (p *program) keptManifest(c *cli.Context, m host.Machine) (spec.Object, error) {
 	o, err := m.Object()
 	if errors.Is(err, host.ErrNoManifest) {

@@ -54,7 +54,6 @@ func (p *program) stop(c *cli.Context) error {
 	return p.stopHere(c, m)
 }
 
-// hostStopFlags say how a machine of this host is stopped.
 func hostStopFlags() []cli.Flag {
 	return []cli.Flag{
 		timeoutFlag(),
@@ -63,7 +62,6 @@ func hostStopFlags() []cli.Flag {
 	}
 }
 
-// stopHere stops a machine of this host.
 func (p *program) stopHere(c *cli.Context, m host.Machine) error {
 	if c.Duration("timeout") < 0 {
 		return usagef(c, "--timeout %v: want 0 or more", c.Duration("timeout"))

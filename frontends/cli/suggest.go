@@ -7,7 +7,7 @@ import (
 	"github.com/vmop/sdk/internal/editdistance"
 )
 
-// The groups of commands in the help, which lists them in this order.
+// The groups of commands in the help, in this order.
 const (
 	manifestCommands = "1. Manifests"
 	hostCommands     = "2. Machines of this host"
@@ -34,18 +34,18 @@ var categories = map[string]string{
 	"doctor": otherCommands, "version": otherCommands, "completion": otherCommands,
 }
 
-// destructive are commands that nobody should come to by a slip of the finger.
+// destructive are commands that must not be suggested for a typo.
 var destructive = map[string]bool{"delete": true, "reset": true, "nmi": true, "stop": true, "restart": true}
 
-// destructiveActions are the actions of other commands of which that is so, too.
+// destructiveActions are the same for actions of other commands.
 var destructiveActions = map[string]bool{"snapshot restore": true, "snapshot delete": true, "disk detach": true}
 
-// destructiveFlags are flags that lose something, or do so without asking.
+// destructiveFlags are flags that lose data or suppress a confirmation.
 var destructiveFlags = map[string]bool{
 	"disks": true, "now": true, "force": true, "yes": true, "discard": true, "new-disk": true, "in-place": true, "all": true,
 }
 
-// commandNames are those that may be suggested.
+// commandNames returns those that may be suggested.
 func commandNames(app *cli.App) []string {
 	var out []string
 	for _, c := range app.Commands {
@@ -56,7 +56,7 @@ func commandNames(app *cli.App) []string {
 	return out
 }
 
-// flagNames are the flags of a command that may be suggested.
+// flagNames returns the flags of a command that may be suggested.
 func flagNames(c *cli.Command) []string {
 	var out []string
 	if c == nil {
@@ -72,8 +72,8 @@ func flagNames(c *cli.Command) []string {
 	return out
 }
 
-// nearest is the word that was probably meant: one slip away, two in a long word, or
-// the only one that begins so; "" if there is none, or more than one.
+// nearest returns the word that was probably meant: one typo away, two in a long word, or the only
+// one with that prefix; "" if there is none, or more than one.
 func nearest(word string, known []string) string {
 	limit := 1
 	if len(word) >= 7 {
@@ -97,8 +97,7 @@ func nearest(word string, known []string) string {
 	return onlyLonger(word, known)
 }
 
-// onlyLonger is the one word that begins with another; "" if there is none, or more
-// than one.
+// onlyLonger returns the one word that begins with another; "" if there is none, or more than one.
 func onlyLonger(word string, known []string) string {
 	found := ""
 	for _, k := range known {

@@ -17,8 +17,7 @@ import (
 	"github.com/vmop/sdk/vmop/takeover"
 )
 
-// exitTakeoverError is the code of an error, where 1 means that something has to
-// be done.
+// exitTakeoverError is the code of an error, where 1 means that something has to be done.
 const exitTakeoverError = 3
 
 func (p *program) takeoverCommand() *cli.Command {
@@ -115,8 +114,8 @@ func (p *program) takeoverInput(c *cli.Context) (takeover.Input, error) {
 	return in, err
 }
 
-// objectsOf reads the objects of files, and of all manifests in directories; - is the
-// standard input.
+// objectsOf reads the objects of files, and of all manifests in directories; - is the standard
+// input.
 func (p *program) objectsOf(names []string) ([]unstructured.Unstructured, error) {
 	var out []unstructured.Unstructured
 	var errs []error
@@ -136,7 +135,7 @@ func (p *program) objectsOf(names []string) ([]unstructured.Unstructured, error)
 	return out, errors.Join(errs...)
 }
 
-// manifestFiles are the YAML and JSON files of a directory, or the file itself.
+// manifestFiles returns the YAML and JSON files of a directory, or the file itself.
 func manifestFiles(name string) ([]string, error) {
 	if name == "-" {
 		return []string{name}, nil
@@ -153,7 +152,7 @@ func manifestFiles(name string) ([]string, error) {
 				return nil
 			}
 		}
-		// A kustomization is no object; what it makes is read with --install -.
+		// A kustomization is not an object; its output is read with --install -.
 		if base := filepath.Base(path); path == name || base != "kustomization.yaml" && base != "kustomization.yml" {
 			out = append(out, path)
 		}
@@ -162,7 +161,7 @@ func manifestFiles(name string) ([]string, error) {
 	return out, err
 }
 
-// parseObjects reads what has a kind, and takes lists apart.
+// parseObjects reads the objects that have a kind, including items of lists.
 func parseObjects(name string, data []byte) ([]unstructured.Unstructured, error) {
 	var out []unstructured.Unstructured
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
@@ -187,7 +186,6 @@ func parseObjects(name string, data []byte) ([]unstructured.Unstructured, error)
 	}
 }
 
-// writeFindings writes a paragraph for each object.
 func (p *program) writeFindings(found []takeover.Finding) error {
 	var b strings.Builder
 	last := ""

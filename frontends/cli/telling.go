@@ -10,32 +10,31 @@ import (
 )
 
 const (
-	// operatorPatience is how long an operator may take to begin with what was asked
-	// for, before somebody is asked whether it runs: it may be at others' machines, or
-	// another one has just taken its place.
+	// operatorPatience is how long an operator may take to begin with a request before the user is
+	// asked to check that it runs: it may be busy with other machines, or have just taken over.
 	operatorPatience = 10 * time.Second
-	// forOperator is told until then.
+	// forOperator is shown until then.
 	forOperator = "the operator has not answered yet"
 )
 
-// telling passes on what a machine waits for. That the operator has not answered is
-// passed on when it has not for a while.
+// telling passes on what a machine waits for. A missing answer of the operator is passed on only
+// after some time.
 type telling struct {
 	patience time.Duration
 	tell     func(string)
 
 	mu sync.Mutex
-	// untaken is what is to be told of an operation that the operator has not begun
-	// with, and what of the machine.
+	// untaken is the text for an operation that the operator has not begun with, what the machine's
+	// progress.
 	untaken string
 	what    machinekind.Progress
-	// since is when the operator was first waited for, until it answers.
+	// since is when the wait for the operator began, until it answers.
 	since time.Time
 	late  *time.Timer
 	ended bool
 }
 
-// operation is called with the operation, whenever it is another one.
+// operation is called with each new state of the operation.
 func (t *telling) operation(o *spec.VirtualMachineOperation) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -46,7 +45,7 @@ func (t *telling) operation(o *spec.VirtualMachineOperation) {
 	t.now()
 }
 
-// machine is called with how far the machine is, whenever it is another one.
+// machine is called with each new progress of the machine.
 func (t *telling) machine(p machinekind.Progress) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -54,7 +53,7 @@ func (t *telling) machine(p machinekind.Progress) {
 	t.now()
 }
 
-// end is called when nobody waits any more: nothing is told from then on.
+// end ends it: nothing is passed on from then on.
 func (t *telling) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -62,8 +61,8 @@ func (t *telling) end() {
 	t.now()
 }
 
-// now tells what there is to tell, and comes again when the operator has been waited
-// for long enough.
+// now passes on the present state, and runs again when the operator has been waited for long
+// enough.
 func (t *telling) now() {
 	if t.late != nil {
 		t.late.Stop()

@@ -12,8 +12,7 @@ func isTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// terminalWidth is how many columns the terminal has that a stream goes to; 0 if it is
-// none.
+// terminalWidth returns the number of columns of a stream's terminal; 0 if it is none.
 func terminalWidth(stream any) int {
 	f, ok := stream.(*os.File)
 	if !ok {
@@ -26,10 +25,10 @@ func terminalWidth(stream any) int {
 	return width
 }
 
-// interactive reports whether a person is at both ends.
+// interactive reports whether both input and output are a terminal.
 func (p *program) interactive() bool { return isTerminal(p.stdin) && isTerminal(p.stdout) }
 
-// listWidth is how wide a list may be: as the terminal, unless all is wanted.
+// listWidth is the maximum width of a list: the terminal's, unless everything is requested.
 func (p *program) listWidth(format string) int {
 	if format == formatWide {
 		return 0

@@ -39,7 +39,7 @@ func (p *program) topCommand() *cli.Command {
 	}
 }
 
-// used is what a machine uses: bytes, seconds, and bytes per second.
+// used is the usage of a machine: bytes, seconds, and bytes per second.
 type used struct {
 	Namespace            string
 	Name                 string
@@ -50,10 +50,10 @@ type used struct {
 	DiskWrittenPerSecond float64
 	DiskRead             int64
 	DiskWritten          int64
-	// at is the end of the time in which it was measured, window its length.
+	// at is the end of the measurement, window its duration.
 	at     time.Time
 	window time.Duration
-	// Net is nil where nothing of the network is counted.
+	// Net is nil if no network traffic is counted.
 	Net *usedNet
 }
 
@@ -121,7 +121,7 @@ func (p *program) top(c *cli.Context) error {
 	return errors.Join(failed...)
 }
 
-// topMachines are those that run, or the one that is named.
+// topMachines returns the running machines, or the named one.
 func (p *program) topMachines(c *cli.Context) ([]host.Machine, error) {
 	if c.NArg() == 1 {
 		m, err := p.find(c, c.Args().First())

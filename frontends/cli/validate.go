@@ -45,7 +45,7 @@ func (p *program) validate(c *cli.Context) error {
 	objects, said, err := p.load(files, selected(c), spec.Options{Default: true, Validate: true, Lenient: c.Bool("lenient")})
 	for i := range objects {
 		said = append(said, asFindings(output.SeverityWarning, objects[i].Warnings...)...)
-		if vm := objects[i].VirtualMachine; vm != nil && vm.Spec.VirtualMachineClassName != "" && !foreign(&objects[i]) { // of which the translation tells
+		if vm := objects[i].VirtualMachine; vm != nil && vm.Spec.VirtualMachineClassName != "" && !foreign(&objects[i]) { // which the translation reports
 			said = append(said, asFindings(output.SeverityNote, objects[i].Problem("spec.virtualMachineClassName", "the class "+vm.Spec.VirtualMachineClassName+" is not among the files, and was not looked at"))...)
 		}
 		said = append(said, asFindings(output.SeverityError, runnable(&objects[i])...)...)

@@ -44,7 +44,7 @@ func (p *program) vnc(c *cli.Context) error {
 	})
 }
 
-// vncConnection is how a viewer on this host gets to a machine's VNC server.
+// vncConnection returns how a viewer on this host connects to a machine's VNC server.
 func vncConnection(v *qmp.VNCInfo) (displayConnection, error) {
 	d := displayConnection{Protocol: "vnc", Auth: v.Auth}
 	if v.Family == "unix" {
@@ -60,8 +60,8 @@ func vncConnection(v *qmp.VNCInfo) (displayConnection, error) {
 	return d, nil
 }
 
-// vncViewers in the order of preference. Of them only TigerVNC's opens UNIX
-// sockets, as paths; two colons lead to a port in place of a display.
+// vncViewers in the order of preference. Only TigerVNC's opens UNIX sockets, as paths; two colons
+// precede a port instead of a display.
 var vncViewers = []viewer{
 	{"vncviewer", func(d displayConnection) []string {
 		if d.Socket != "" {

@@ -10,7 +10,6 @@ import (
 	"github.com/vmop/sdk/vmop/host"
 )
 
-// conditions are what wait waits for.
 var waitConditions = map[string]host.Condition{
 	"running": host.ForRunning, "ready": host.ForReady, "stopped": host.ForStopped,
 }

@@ -22,19 +22,19 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// ErrNotFound says that the cluster has no machine of a name.
+// ErrNotFound reports that the cluster has no machine of that name.
 var ErrNotFound = errors.New("no such machine")
 
 // Options choose a cluster as kubectl's flags do.
 type Options struct {
-	// Kubeconfig is the path of the configuration; empty means $KUBECONFIG, or
-	// ~/.kube/config, or that of the pod in which the program runs.
+	// Kubeconfig is the path of the configuration; empty means $KUBECONFIG, ~/.kube/config, or the
+	// configuration of the pod in which the program runs.
 	Kubeconfig string
 	// Context is the entry to use; empty means the current one.
 	Context string
 	// Namespace is that of names without one; empty means the context's.
 	Namespace string
-	// Warn is told the API server's warnings.
+	// Warn is called with the API server's warnings.
 	Warn func(string)
 }
 
@@ -56,11 +56,10 @@ var (
 	events   = schema.GroupVersionResource{Version: "v1", Resource: "events"}
 )
 
-// ErrNoCluster says that nothing describes a cluster.
+// ErrNoCluster reports that no cluster is configured.
 var ErrNoCluster = errors.New("no cluster is configured: there is no kubeconfig file; name one with --kubeconfig FILE or $KUBECONFIG")
 
-// Connect reads the configuration. Whether the cluster answers shows with the
-// first request.
+// Connect reads the configuration. It makes no request.
 func Connect(o Options) (*Client, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.Kubeconfig
@@ -80,7 +79,7 @@ func Connect(o Options) (*Client, error) {
 	return New(config, namespace, o.Warn)
 }
 
-// New is a client with a configuration at hand.
+// New returns a client for a given configuration.
 func New(config *rest.Config, namespace string, warn func(string)) (*Client, error) {
 	config = rest.CopyConfig(config)
 	config.WarningHandler = warningHandler{warn}
@@ -106,9 +105,9 @@ func (h warningHandler) HandleWarningHeader(code int, _ string, text string) {
 	}
 }
 
-// Machines lists the machines of a namespace, or of all if it is empty, in the
-// order of namespaces and names. One that cannot be understood is an error of its
-// own; the others are listed nevertheless.
+// Machines lists the machines of a namespace, or of all if it is empty, sorted by namespace and
+// name. Those that cannot be decoded are reported in the error; the others are returned
+// nevertheless.
 func (c *Client) Machines(ctx context.Context, namespace string) ([]*spec.VirtualMachine, error) {
 	var out []*spec.VirtualMachine
 	var errs []error
@@ -145,11 +144,11 @@ func (c *Client) Machine(ctx context.Context, namespace, name string) (*spec.Vir
 	return decode(o)
 }
 
-// Power asks for a machine to be started, stopped or restarted, and returns the
-// machine as it is then. Without a run policy a state is written to spec.vm.state;
-// all else is an annotation, which unique tells from requests before. Nothing is
-// asked of a machine that should be so already. With force, which is a value that was
-// not used before either, the guest of the pod that there is now is not waited for.
+// Power requests that a machine be started, stopped or restarted, and returns the updated machine.
+// A state is written to spec.vm.state if there is no run policy; everything else is an annotation,
+// in which unique, a value not used before, distinguishes the request from earlier ones. Nothing is
+// written if the machine is already as requested. With force, also a value not used before, the
+// guest of the present pod is not waited for.
 func (c *Client) Power(ctx context.Context, namespace, name string, verb machine.Verb, unique, force string) (*spec.VirtualMachine, error) {
 	vm, err := c.Machine(ctx, namespace, name)
 	if err != nil {
@@ -203,8 +202,8 @@ func (c *Client) patch(ctx context.Context, namespace, name string, fields map[s
 // FieldManager owns the fields that vmop-cli writes.
 const FieldManager = "vmop-cli"
 
-// decode goes by way of JSON: the converter of apimachinery makes another number of
-// one that is too large for its field.
+// decode goes through JSON: apimachinery's converter changes a number that is too large for its
+// field.
 func decode(o *unstructured.Unstructured) (*spec.VirtualMachine, error) {
 	vm := &spec.VirtualMachine{}
 	data, err := json.Marshal(o.Object)
@@ -224,8 +223,8 @@ func machineError(verb, namespace, name string, err error) error {
 	return fmt.Errorf("%s %s/%s: %w", verb, namespace, name, explain(err))
 }
 
-// missingKind says that the API server does not know the resource at all: it
-// names no object then.
+// missingKind reports whether the API server does not know the resource at all: it names no object
+// then.
 func missingKind(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && apierrors.IsNotFound(err) &&

@@ -27,15 +27,14 @@ var (
 	attachments = spec.GroupVersion().WithResource(spec.ResourceAttachments)
 )
 
-// ErrNoDisk says that the cluster has no disk, or attachment, of a name.
+// ErrNoDisk reports that the cluster has no disk, or attachment, of that name.
 var ErrNoDisk = errors.New("no such disk")
 
-// ErrGone says that what was waited for was deleted.
+// ErrGone reports that the awaited object was deleted.
 var ErrGone = errors.New("it was deleted")
 
-// Disks lists the disks of a namespace, or of all if it is empty, in the order of
-// namespaces and names. One that cannot be understood is an error of its own; the others
-// are listed nevertheless.
+// Disks lists the disks of a namespace, or of all if it is empty, sorted by namespace and name.
+// Those that cannot be decoded are reported in the error; the others are returned nevertheless.
 func (c *Client) Disks(ctx context.Context, namespace string) ([]*spec.VirtualDisk, error) {
 	return listOf[spec.VirtualDisk](ctx, c.dynamic.Resource(disks).Namespace(namespace), "disk")
 }
@@ -49,13 +48,13 @@ func (c *Client) Disk(ctx context.Context, namespace, name string) (*spec.Virtua
 	return decoded[spec.VirtualDisk](o, "disk")
 }
 
-// CreateDisk makes a disk, or only has the API server check it.
+// CreateDisk creates a disk; with dryRun the API server only checks it.
 func (c *Client) CreateDisk(ctx context.Context, d *spec.VirtualDisk, dryRun bool) (*spec.VirtualDisk, error) {
 	return created(ctx, c.dynamic.Resource(disks).Namespace(d.Namespace), d, "disk", dryRun)
 }
 
-// ResizeDisk asks for another size of a disk that is still the one that was read. The API
-// server refuses what is smaller.
+// ResizeDisk sets the size of a disk if it still has the version that was read. The API server
+// refuses a smaller size.
 func (c *Client) ResizeDisk(ctx context.Context, d *spec.VirtualDisk, size string, dryRun bool) (*spec.VirtualDisk, error) {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": d.UID},
@@ -75,18 +74,18 @@ func (c *Client) ResizeDisk(ctx context.Context, d *spec.VirtualDisk, size strin
 	return decoded[spec.VirtualDisk](u, "disk")
 }
 
-// DeleteDisk asks for the end of a disk, and no other of its name.
+// DeleteDisk deletes that disk, but no other of its name.
 func (c *Client) DeleteDisk(ctx context.Context, d *spec.VirtualDisk, dryRun bool) error {
 	return diskError("delete disk", d.Namespace, d.Name, deleteThis(ctx, c.dynamic.Resource(disks).Namespace(d.Namespace), d, dryRun))
 }
 
-// Attachments lists the attachments of disks to a machine, in the order of their names.
+// Attachments lists the attachments of disks to a machine, sorted by name.
 func (c *Client) Attachments(ctx context.Context, namespace, machine string) ([]*spec.VirtualMachineBlockDeviceAttachment, error) {
 	all, err := listOf[spec.VirtualMachineBlockDeviceAttachment](ctx, c.dynamic.Resource(attachments).Namespace(namespace), "attachment")
 	return slices.DeleteFunc(all, func(a *spec.VirtualMachineBlockDeviceAttachment) bool { return a.Spec.VirtualMachineName != machine }), err
 }
 
-// AttachmentsOf lists the attachments of a disk, in the order of their names.
+// AttachmentsOf lists the attachments of a disk, sorted by name.
 func (c *Client) AttachmentsOf(ctx context.Context, namespace, disk string) ([]*spec.VirtualMachineBlockDeviceAttachment, error) {
 	all, err := listOf[spec.VirtualMachineBlockDeviceAttachment](ctx, c.dynamic.Resource(attachments).Namespace(namespace), "attachment")
 	return slices.DeleteFunc(all, func(a *spec.VirtualMachineBlockDeviceAttachment) bool {
@@ -94,19 +93,18 @@ func (c *Client) AttachmentsOf(ctx context.Context, namespace, disk string) ([]*
 	}), err
 }
 
-// Attach makes an attachment, or only has the API server check it.
+// Attach creates an attachment; with dryRun the API server only checks it.
 func (c *Client) Attach(ctx context.Context, a *spec.VirtualMachineBlockDeviceAttachment, dryRun bool) (*spec.VirtualMachineBlockDeviceAttachment, error) {
 	return created(ctx, c.dynamic.Resource(attachments).Namespace(a.Namespace), a, "attachment", dryRun)
 }
 
-// Detach asks for the end of an attachment, and no other of its name.
+// Detach deletes that attachment, but no other of its name.
 func (c *Client) Detach(ctx context.Context, a *spec.VirtualMachineBlockDeviceAttachment, dryRun bool) error {
 	return diskError("delete attachment", a.Namespace, a.Name, deleteThis(ctx, c.dynamic.Resource(attachments).Namespace(a.Namespace), a, dryRun))
 }
 
-// AwaitDisk calls look with each state of a disk, from this one on, until look reports
-// true or an error, the disk is gone, which is [ErrGone], or ctx ends: the error is then
-// its cause.
+// AwaitDisk calls look with each state of a disk, from this one on, until look returns true or an
+// error, the disk was deleted ([ErrGone]), or ctx ends, whose cause is then the error.
 func (c *Client) AwaitDisk(ctx context.Context, d *spec.VirtualDisk, look func(*spec.VirtualDisk) (bool, error)) error {
 	return await(ctx, c.dynamic.Resource(disks).Namespace(d.Namespace), d, "disk", look)
 }
@@ -142,8 +140,7 @@ func listOf[T any](ctx context.Context, from dynamic.ResourceInterface, what str
 	}
 }
 
-// decoded is an object as our types have it. A number that is too large for its field is
-// an error.
+// decoded fails for a number that is too large for its field.
 func decoded[T any](u *unstructured.Unstructured, what string) (*T, error) {
 	out := new(T)
 	data, err := json.Marshal(u.Object)
@@ -237,7 +234,6 @@ func diskError(verb, namespace, name string, err error) error {
 	return fmt.Errorf("%s %s/%s: %w", verb, namespace, name, explainDisks(err))
 }
 
-// explainDisks adds the next step to an error that has one.
 func explainDisks(err error) error {
 	if missingKind(err) {
 		return fmt.Errorf("%w: the cluster does not know VirtualDisks and their attachments (apply deploy/definitions of this version)", err)

@@ -16,7 +16,7 @@ import (
 
 // Proposal is what applying a manifest would do to a machine.
 type Proposal struct {
-	// Before is nil if there is no such machine yet.
+	// Before is nil if the machine does not exist yet.
 	Before *spec.VirtualMachine
 	After  *spec.VirtualMachine
 }
@@ -24,9 +24,9 @@ type Proposal struct {
 // kubectlManager owns what kubectl apply --server-side wrote.
 const kubectlManager = "kubectl"
 
-// Propose asks the API server what kubectl apply would make of a manifest,
-// without doing it. A machine that was made by a server-side apply of kubectl is
-// treated in that way, all others as a plain kubectl apply does.
+// Propose asks the API server for the result of kubectl apply with a manifest, by a dry run. A
+// machine that was created by kubectl apply --server-side is treated likewise, all others as by a
+// plain kubectl apply.
 func (c *Client) Propose(ctx context.Context, manifest *unstructured.Unstructured) (Proposal, error) {
 	namespace, name := manifest.GetNamespace(), manifest.GetName()
 	resource := c.dynamic.Resource(machines).Namespace(namespace)
@@ -63,7 +63,7 @@ func (c *Client) Propose(ctx context.Context, manifest *unstructured.Unstructure
 	return p, err
 }
 
-// serverSide says that kubectl apply --server-side manages the object.
+// serverSide reports whether kubectl apply --server-side manages the object.
 func serverSide(o *unstructured.Unstructured) bool {
 	for _, f := range o.GetManagedFields() {
 		if f.Manager == kubectlManager && f.Operation == metav1.ManagedFieldsOperationApply {
@@ -73,11 +73,10 @@ func serverSide(o *unstructured.Unstructured) bool {
 	return false
 }
 
-// lastApplied is where a plain kubectl apply remembers what it applied.
+// lastApplied is where a plain kubectl apply stores what it applied.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// clientSide is the patch of a plain kubectl apply, but for what kubectl
-// remembers.
+// clientSide is the patch of a plain kubectl apply, without the annotation lastApplied.
 func clientSide(stored, manifest *unstructured.Unstructured) ([]byte, error) {
 	if remembered, ok := stored.GetAnnotations()[lastApplied]; ok {
 		manifest = manifest.DeepCopy()

@@ -18,19 +18,18 @@ import (
 
 var services = schema.GroupVersionResource{Version: "v1", Resource: "services"}
 
-// Exposure is how a port of a machine is offered by a Service.
+// Exposure is how a Service exposes a port of a machine.
 type Exposure struct {
-	// Name is that of the Service; empty is the machine's name and the port.
+	// Name is that of the Service; empty means one made of the machine's name and the port.
 	Name string
-	// Port is the Service's, Target that of the machine's pod; 0 is Port.
+	// Port is the Service's, Target that of the machine's pod; 0 means Port.
 	Port, Target int32
 	Protocol     corev1.Protocol
 	Type         corev1.ServiceType
 }
 
-// Service is the Service of an exposure. It stands for the machine's pod, whichever
-// that is at a time: it may be made before the machine starts. It has no owner, as one
-// that kubectl expose makes has none.
+// Service returns the Service of an exposure. It selects the machine's pod, whichever that is at a
+// time, and may be created before the machine starts. Like one of kubectl expose, it has no owner.
 func (e Exposure) Service(vm *spec.VirtualMachine) *corev1.Service {
 	name := e.Name
 	if name == "" {
@@ -54,9 +53,9 @@ func (e Exposure) target() int32 {
 	return e.Port
 }
 
-// Missing says what keeps the guest from being reached by an exposure, and what to do;
-// empty if nothing is known to. The pod has the target port: a user network leads to
-// the guest what the manifest says.
+// Missing returns what prevents an exposure from reaching the guest, and what to do; empty if
+// nothing is known. Target is a port of the pod: with a user network, the manifest defines which
+// ports lead to the guest.
 func (e Exposure) Missing(vm *spec.VirtualMachine) string {
 	user := -1
 	for i, n := range vm.Spec.VM.Networks {
@@ -83,7 +82,7 @@ func (e Exposure) Missing(vm *spec.VirtualMachine) string {
 		vm.Namespace, vm.Name, e.target(), e.Protocol, strings.ToLower(string(e.Protocol)), user)
 }
 
-// Expose makes the Service of an exposure, or only has the API server check it.
+// Expose creates the Service of an exposure; with dryRun the API server only checks it.
 func (c *Client) Expose(ctx context.Context, service *corev1.Service, dryRun bool) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(service)
 	if err != nil {

@@ -20,9 +20,9 @@ var (
 	classes = spec.GroupVersion().WithResource(spec.ResourceClasses)
 )
 
-// Foresee says what becomes of a proposal for a machine that there is, see
-// [machinekind.Foresee]. With an error, for one who may not read what the machine runs
-// with, it is what the manifests alone say.
+// Foresee returns the changes by a proposal for an existing machine, see [machinekind.Foresee]. If
+// the user may not read what the machine runs with, it returns an error and the changes by the
+// manifests alone.
 func (c *Client) Foresee(ctx context.Context, p Proposal) ([]changes.Change, error) {
 	s := machinekind.Snapshot{VM: p.Before}
 	if p.Before.Status.Created {
@@ -33,7 +33,7 @@ func (c *Client) Foresee(ctx context.Context, p Proposal) ([]changes.Change, err
 	return machinekind.Foresee(s, p.After), nil
 }
 
-// observe finds what a machine runs with.
+// observe reads what a machine runs with.
 func (c *Client) observe(ctx context.Context, s *machinekind.Snapshot, after *spec.VirtualMachine) error {
 	vm := s.VM
 	o := metav1.ListOptions{LabelSelector: names.LabelInstance + "=" + vm.Name}
@@ -55,7 +55,7 @@ func (c *Client) observe(ctx context.Context, s *machinekind.Snapshot, after *sp
 	if err != nil && !missingKind(err) {
 		return fmt.Errorf("list the classes: %w", err)
 	}
-	// What the pod has, it has whatever is in it.
+	// A claim of the pod counts as used, whatever it holds.
 	had := objects.PodClaims(pod)
 	for _, name := range objects.ClaimNames(after) {
 		if slices.Contains(had, name) {

@@ -16,8 +16,8 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// Forwarding leads from a port of this host's loopback interface to one of a pod,
-// for as long as the context of [Client.Forward] lasts.
+// Forwarding forwards a port of this host's loopback interface to one of a pod, until the context
+// of [Client.Forward] ends.
 type Forwarding struct {
 	// Port is the port of 127.0.0.1.
 	Port int
@@ -25,14 +25,13 @@ type Forwarding struct {
 	done chan error
 }
 
-// Wait waits for the end and says why it came, nil if the context has ended. It is
-// called once.
+// Wait waits for the end and returns its reason, nil if the context has ended. It must be called
+// once.
 func (f *Forwarding) Wait() error { return <-f.done }
 
-// Forward listens on a port of 127.0.0.1, any that is free if it is 0, and leads
-// each connection to a port of a machine's pod, as kubectl port-forward does: also
-// to what listens there for the pod alone. Troubles of single connections are
-// written to problems. Whoever forwards waits for the end.
+// Forward listens on a port of 127.0.0.1, a free one if it is 0, and forwards each connection to a
+// port of a machine's pod, including one on the pod's loopback interface, as kubectl port-forward
+// does. Errors of single connections are written to problems. The caller must call Wait.
 func (c *Client) Forward(ctx context.Context, namespace, name string, local, port int, problems io.Writer) (*Forwarding, error) {
 	wrap := func(err error) error {
 		return fmt.Errorf("forward port %d of pod %s/%s: %w", port, namespace, name, err)
@@ -42,7 +41,7 @@ func (c *Client) Forward(ctx context.Context, namespace, name string, local, por
 	if err != nil {
 		return nil, wrap(err)
 	}
-	// API servers and proxies of today take WebSockets, older ones SPDY alone.
+	// Recent API servers and proxies accept WebSockets, older ones only SPDY.
 	sockets, err := portforward.NewSPDYOverWebsocketDialerForStreaming(at, c.config)
 	if err != nil {
 		return nil, wrap(err)
@@ -50,7 +49,7 @@ func (c *Client) Forward(ctx context.Context, namespace, name string, local, por
 	dialer := portforward.NewFallbackDialerForStreaming(sockets, spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, at),
 		func(err error) bool { return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err) })
 	ready := make(chan struct{})
-	// Its logger would write to the standard error, over what a command shows there.
+	// Its logger would write to the standard error, over the command's output.
 	logged := klog.NewContext(ctx, logr.New(&troubles{to: problems}))
 	forwarder, err := portforward.NewOnAddressesForStreamingWithContext(logged, dialer, []string{"127.0.0.1"},
 		[]string{strconv.Itoa(local) + ":" + strconv.Itoa(port)}, ready, io.Discard, problems)
@@ -61,7 +60,7 @@ func (c *Client) Forward(ctx context.Context, namespace, name string, local, por
 	go func() {
 		err := forwarder.ForwardPorts()
 		if ctx.Err() != nil {
-			err = nil // as it was asked to
+			err = nil // as requested
 		}
 		if err != nil {
 			err = wrap(err)
@@ -88,8 +87,7 @@ func (c *Client) Forward(ctx context.Context, namespace, name string, local, por
 	return f, nil
 }
 
-// troubles is a logger of errors, each in a line. Connections write to it beside each
-// other.
+// troubles logs errors, one per line. Connections write to it concurrently.
 type troubles struct {
 	mu sync.Mutex
 	to io.Writer
@@ -98,7 +96,7 @@ type troubles struct {
 // Init implements [logr.LogSink].
 func (t *troubles) Init(logr.RuntimeInfo) {}
 
-// Enabled implements [logr.LogSink]: nothing but errors is told.
+// Enabled implements [logr.LogSink]: only errors are logged.
 func (t *troubles) Enabled(int) bool { return false }
 
 // Info implements [logr.LogSink].

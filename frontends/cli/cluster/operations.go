@@ -19,16 +19,16 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// ErrNoOperations says that the cluster has no definition of operations.
+// ErrNoOperations reports that the cluster has no definition of operations.
 var ErrNoOperations = errors.New("the cluster does not know VirtualMachineOperations (apply deploy/crds of this version)")
 
-// ErrForbidden says that the user may not make operations.
+// ErrForbidden reports that the user may not create operations.
 var ErrForbidden = errors.New("no right to create a VirtualMachineOperation (cluster role vmop-operate)")
 
 var operations = spec.GroupVersion().WithResource(spec.ResourceOperations)
 
-// Selected lists the machines of a namespace that a label selector chooses, of all if
-// it is empty, in the order of their names.
+// Selected lists the machines of a namespace that a label selector selects, all if it is empty,
+// sorted by name.
 func (c *Client) Selected(ctx context.Context, namespace, selector string) ([]*spec.VirtualMachine, error) {
 	list, err := c.dynamic.Resource(machines).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
@@ -45,7 +45,7 @@ func (c *Client) Selected(ctx context.Context, namespace, selector string) ([]*s
 	return out, nil
 }
 
-// Operate creates an operation, or only has the API server check it.
+// Operate creates an operation; with dryRun the API server only checks it.
 func (c *Client) Operate(ctx context.Context, o *spec.VirtualMachineOperation, dryRun bool) (*spec.VirtualMachineOperation, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
@@ -68,9 +68,8 @@ func (c *Client) Operate(ctx context.Context, o *spec.VirtualMachineOperation, d
 	return decodeOperation(made)
 }
 
-// refusedByPolicy reports whether somebody has the right and an admission policy or a
-// quota refuses the object: what an administrator wants to be refused is not done in
-// another way.
+// refusedByPolicy reports whether the user has the right, and an admission policy or a quota
+// refuses the object: what an administrator refuses must not be done in another way.
 func refusedByPolicy(err error) bool {
 	return !strings.Contains(err.Error(), "cannot create resource")
 }
@@ -87,9 +86,8 @@ func decodeOperation(o *unstructured.Unstructured) (*spec.VirtualMachineOperatio
 	return out, nil
 }
 
-// AwaitOperation waits until an operation has ended, and returns it as it is then, or
-// as it was seen last with the cause of the context's end. It calls look with each state
-// of it, from that of o on.
+// AwaitOperation waits until an operation has ended, and returns its last state, with the cause of
+// the context's end if that came first. It calls look with each state, from that of o on.
 func (c *Client) AwaitOperation(ctx context.Context, o *spec.VirtualMachineOperation, look func(*spec.VirtualMachineOperation)) (*spec.VirtualMachineOperation, error) {
 	resource := c.dynamic.Resource(operations).Namespace(o.Namespace)
 	selector := fields.OneTermEqualSelector("metadata.name", o.Name).String()

@@ -16,17 +16,16 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// ErrNoPassword says that the display of a machine has no password.
+// ErrNoPassword reports that the display of a machine has no password.
 var ErrNoPassword = errors.New("its display has no password")
 
-// attempts is how often a request is made again that others came in between of.
+// attempts is how often a request that conflicts with others is repeated.
 const attempts = 5
 
-// ConsolePassword is the password with which the display of a machine opens now.
-// If the one in the secret has expired, it is replaced by the candidate, and the
-// machine gets a moment to take it over. User is written to the machine's status,
-// as whose console it is, if whoever asks may do that: the right to the password is
-// that to the secret.
+// ConsolePassword returns the password that opens the display of a machine now. If the one in the
+// secret has expired, it is replaced by the candidate, and the machine gets a moment to apply it.
+// If the caller has the right to, user is written to the machine's status as the console's user:
+// the right to the password is that to the secret.
 func (c *Client) ConsolePassword(ctx context.Context, namespace, name, user, candidate string, validity time.Duration) (string, error) {
 	for n := 1; ; n++ {
 		password, err := c.consolePassword(ctx, namespace, name, user, candidate, validity)
@@ -87,6 +86,6 @@ func (c *Client) consolePassword(ctx context.Context, namespace, name, user, can
 	if err != nil && wait.Err() == nil {
 		return "", fmt.Errorf("wait for the display password of %s/%s: %w", namespace, name, err)
 	}
-	// A machine that is late will know it soon.
+	// A machine that is late will apply it soon.
 	return plan.Password, ctx.Err()
 }

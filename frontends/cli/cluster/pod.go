@@ -20,10 +20,10 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// ErrNoPod says that a machine has no pod now.
+// ErrNoPod reports that a machine has no pod at present.
 var ErrNoPod = errors.New("it has no pod now")
 
-// MachinePod is the pod in which a machine runs, or will.
+// MachinePod returns the present or next pod of a machine.
 func (c *Client) MachinePod(ctx context.Context, vm *spec.VirtualMachine) (*corev1.Pod, error) {
 	pod, err := c.Pod(ctx, vm.Namespace, objects.PodOf(vm))
 	if errors.Is(err, ErrNoPod) {
@@ -32,8 +32,8 @@ func (c *Client) MachinePod(ctx context.Context, vm *spec.VirtualMachine) (*core
 	return pod, err
 }
 
-// podOf is the name of the pod in which a machine runs, or will. Who may not read the
-// machine, or whose machine is gone, is led to the pod that it has unless it has moved.
+// podOf returns the name of the present or next pod of a machine. If the machine was deleted or may
+// not be read, it assumes that the pod has not moved.
 func (c *Client) podOf(ctx context.Context, namespace, name string) string {
 	vm, err := c.Machine(ctx, namespace, name)
 	if err != nil {
@@ -42,7 +42,7 @@ func (c *Client) podOf(ctx context.Context, namespace, name string) string {
 	return objects.PodOf(vm)
 }
 
-// Pod is a pod by its name; that of a machine is [Client.MachinePod].
+// Pod returns a pod by its name; that of a machine is [Client.MachinePod].
 func (c *Client) Pod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
 	o, err := c.dynamic.Resource(pods).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -58,26 +58,26 @@ func (c *Client) Pod(ctx context.Context, namespace, name string) (*corev1.Pod, 
 	return pod, nil
 }
 
-// LogOptions choose what of a log is shown.
+// LogOptions choose what of a log is written.
 type LogOptions struct {
-	// Follow goes on until the runner ends.
+	// Follow continues until the runner ends.
 	Follow bool
 	// Tail is the number of lines from the end; negative means all.
 	Tail int
-	// Since leaves out what is older; 0 leaves out nothing.
+	// Since omits older lines; 0 omits nothing.
 	Since time.Duration
 }
 
-// Log writes what a machine's runner said. A pod that has not started is an error
-// that says what it waits for: the API server has an empty log of one that no node
-// has taken, and those of nodes tell less.
+// Log writes the log of a machine's runner. For a pod that has not started, the error says what it
+// waits for: the API server returns an empty log if no node is assigned, and the node's answer says
+// less.
 func (c *Client) Log(ctx context.Context, namespace, name string, o LogOptions, w io.Writer) error {
 	of := c.podOf(ctx, namespace, name)
 	n, err := c.copyLog(ctx, namespace, of, o, w)
 	if n > 0 || ctx.Err() != nil {
 		return err
 	}
-	// That something is not found need not be the pod: it may be its node.
+	// What was not found may be the pod's node instead of the pod.
 	pod, perr := c.Pod(ctx, namespace, of)
 	switch {
 	case errors.Is(perr, ErrNoPod):
@@ -119,20 +119,19 @@ func (c *Client) copyLog(ctx context.Context, namespace, pod string, o LogOption
 type Happening struct {
 	// Name is that of the event, if it is an object.
 	Name string
-	// First and Last are when it happened, Count how often.
+	// First and Last are when it occurred, Count is how often.
 	First time.Time
 	Last  time.Time
 	Count int
 	// Type is Normal or Warning.
 	Type string
-	// Object is what it is about, as in Pod/web.
+	// Object is the regarding object, as in Pod/web.
 	Object  string
 	Reason  string
 	Message string
 }
 
-// Happenings lists the events about a machine, its pods and the named claims, the
-// oldest first.
+// Happenings lists the events about a machine, its pods and the named claims, the oldest first.
 func (c *Client) Happenings(ctx context.Context, vm *spec.VirtualMachine, claims []string) ([]Happening, error) {
 	about := [][2]string{{spec.KindVirtualMachine, vm.Name}}
 	for _, pod := range objects.PodsOf(vm) {
@@ -144,8 +143,8 @@ func (c *Client) Happenings(ctx context.Context, vm *spec.VirtualMachine, claims
 	return c.happenings(ctx, vm.Namespace, vm.Name, about)
 }
 
-// DiskHappenings lists the events about a disk, its claim and the pod that fills it, the
-// oldest first.
+// DiskHappenings lists the events about a disk, its claim and the pod that fills it, the oldest
+// first.
 func (c *Client) DiskHappenings(ctx context.Context, namespace, name string) ([]Happening, error) {
 	claim := spec.VirtualDiskClaimName(name)
 	return c.happenings(ctx, namespace, name, [][2]string{
@@ -153,7 +152,7 @@ func (c *Client) DiskHappenings(ctx context.Context, namespace, name string) ([]
 	})
 }
 
-// happenings lists the events about objects, each a kind and a name, the oldest first.
+// about has kinds and names.
 func (c *Client) happenings(ctx context.Context, namespace, name string, about [][2]string) ([]Happening, error) {
 	var out []Happening
 	for _, a := range about {
@@ -174,8 +173,8 @@ func (c *Client) happenings(ctx context.Context, namespace, name string, about [
 	return out, nil
 }
 
-// happening takes the times from where the event's writer put them: there are an
-// old and a new style.
+// happening takes the times from where the event's writer put them: there are an old and a new
+// style.
 func happening(e *corev1.Event) Happening {
 	h := Happening{
 		Name:  e.Name,

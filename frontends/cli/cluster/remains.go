@@ -18,17 +18,16 @@ import (
 	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 )
 
-// Remainder is what a machine that is gone has left in a namespace.
+// Remainder is what a deleted machine has left in a namespace.
 type Remainder struct {
 	machinekind.Remainder
 	Namespace string
 }
 
-// Remains looks in a namespace, or in all if it is empty, for what machines have left
-// that are gone, see [machinekind.Remains]. What could be found is returned with an
-// error, too: without the right to list secrets there are claims only, and a
-// namespace with a machine that cannot be understood is left out, as nobody knows
-// what that one uses.
+// Remains finds what deleted machines have left in a namespace, or in all if it is empty, see
+// [machinekind.Remains]. It may return findings along with an error: without the right to list
+// secrets there are only claims, and a namespace with a machine that cannot be decoded is left out,
+// since what that one uses is unknown.
 func (c *Client) Remains(ctx context.Context, namespace string) ([]Remainder, error) {
 	ours := metav1.ListOptions{LabelSelector: names.LabelName + "=" + names.AppName}
 	in := map[string]*machinekind.Namespace{}
@@ -53,7 +52,7 @@ func (c *Client) Remains(ctx context.Context, namespace string) ([]Remainder, er
 	} else if err != nil {
 		errs = append(errs, fmt.Errorf("without secrets: %w", err))
 	}
-	// Who may use them is read last.
+	// Their possible users are read last.
 	if err := each(ctx, c, pods, namespace, metav1.ListOptions{}, func(pod *corev1.Pod) {
 		if n := in[pod.Namespace]; n != nil {
 			n.Pods = append(n.Pods, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: pod.Name}, Spec: corev1.PodSpec{Volumes: pod.Spec.Volumes}, Status: corev1.PodStatus{Phase: pod.Status.Phase}})
@@ -91,7 +90,7 @@ func (c *Client) Remains(ctx context.Context, namespace string) ([]Remainder, er
 	return out, errors.Join(errs...)
 }
 
-// walk calls found for all objects of a kind, page by page.
+// walk calls found with all objects of a kind, page by page.
 func (c *Client) walk(ctx context.Context, kind schema.GroupVersionResource, namespace string, o metav1.ListOptions, found func(*unstructured.Unstructured) error) error {
 	o.Limit = 500
 	for {
@@ -110,7 +109,6 @@ func (c *Client) walk(ctx context.Context, kind schema.GroupVersionResource, nam
 	}
 }
 
-// each is walk for a kind that has a type.
 func each[T any](ctx context.Context, c *Client, kind schema.GroupVersionResource, namespace string, o metav1.ListOptions, found func(*T)) error {
 	return c.walk(ctx, kind, namespace, o, func(u *unstructured.Unstructured) error {
 		out := new(T)

@@ -8,8 +8,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// newSerializer reads what comes with errors. Nothing else is decoded by the
-// REST client: it is for logs.
+// newSerializer decodes errors only: the REST client is for logs.
 func newSerializer() runtime.NegotiatedSerializer {
 	s := runtime.NewScheme()
 	metav1.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})

@@ -9,12 +9,11 @@ import (
 	"github.com/vmop/sdk/vmop/operatorconfig"
 )
 
-// formerConfig is the ConfigMap with VM-Operator's configuration, in the namespace
-// of its machines.
+// formerConfig is the ConfigMap with VM-Operator's configuration, in the namespace of its machines.
 const formerConfig = "vm-operator"
 
-// Console is what VM-Operator's configuration says about consoles, where it is to
-// be read; users need no right to it, and whoever has none gets the defaults.
+// Console returns what VM-Operator's configuration says about consoles, or the defaults if the user
+// may not read it.
 func (c *Client) Console(ctx context.Context, namespace string) operatorconfig.Console {
 	o, err := c.dynamic.Resource(configs).Namespace(namespace).Get(ctx, formerConfig, metav1.GetOptions{})
 	if err != nil {
@@ -24,7 +23,7 @@ func (c *Client) Console(ctx context.Context, namespace string) operatorconfig.C
 	if err != nil {
 		return operatorconfig.Console{}
 	}
-	// What is wrong in it is the operator's to tell.
+	// The operator reports errors in it.
 	config, _, err := operatorconfig.Parse(formerConfig, []byte(text))
 	if err != nil {
 		return operatorconfig.Console{}

@@ -15,23 +15,21 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// Survey is what a look at everything that belongs to machines found.
+// Survey is everything that was found to belong to machines.
 type Survey struct {
 	Objects []unstructured.Unstructured
-	// Unseen says of kinds that could not be read why.
+	// Unseen has the reason for each kind that could not be read.
 	Unseen map[string]string
 }
 
-// survey is one look.
 type survey struct {
 	*Client
 	found Survey
 }
 
-// Survey reads the machines of a namespace, or of all if it is empty, and what
-// belongs to them: nothing secret. Rights to read the machines are needed; what
-// else is refused is told in the result. The installed objects are looked for by
-// their kinds and names.
+// Survey reads the machines of a namespace, or of all if it is empty, and everything that belongs
+// to them except secrets. The right to read machines is required; other kinds that are refused are
+// reported in the result. The installed objects are looked up by kind and name.
 func (c *Client) Survey(ctx context.Context, namespace string, installed []unstructured.Unstructured) (Survey, error) {
 	s := &survey{Client: c, found: Survey{Unseen: map[string]string{}}}
 	vms, err := s.list(ctx, machines, namespace, metav1.ListOptions{})
@@ -63,7 +61,7 @@ func (c *Client) Survey(ctx context.Context, namespace string, installed []unstr
 	return s.found, ctx.Err()
 }
 
-// inNamespace reads what a namespace has beside machines.
+// inNamespace reads the objects of a namespace other than machines.
 func (s *survey) inNamespace(ctx context.Context, n string, runners metav1.ListOptions) {
 	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	s.addOne(ctx, "Namespace", schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "", n)
@@ -77,7 +75,6 @@ func (s *survey) inNamespace(ctx context.Context, n string, runners metav1.ListO
 // formerOperator is the name of VM-Operator's Deployment and ConfigMap.
 const formerOperator = "vm-operator"
 
-// volumes reads the volumes of the claims that were found.
 func (s *survey) volumes(ctx context.Context) {
 	volumes := schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}
 	for i := range slices.Clone(s.found.Objects) {
@@ -91,8 +88,7 @@ func (s *survey) volumes(ctx context.Context) {
 	}
 }
 
-// named reads what stands where something is to be installed. Of secrets nothing
-// is.
+// named reads the existing objects in the place of those to be installed, except secrets.
 func (s *survey) named(ctx context.Context, installed []unstructured.Unstructured) {
 	seen := map[[3]string]bool{}
 	for i := range s.found.Objects {
@@ -114,8 +110,8 @@ func (s *survey) named(ctx context.Context, installed []unstructured.Unstructure
 	}
 }
 
-// installable are the resources of the kinds that deploy/ has, and of those that
-// somebody's kustomization is likely to add.
+// installable are the resources of the kinds in deploy/, and of those that a user's kustomization
+// is likely to add.
 var installable = map[string]string{
 	"ConfigMap": "configmaps", "CustomResourceDefinition": "customresourcedefinitions", "ClusterRole": "clusterroles",
 	"ClusterRoleBinding": "clusterrolebindings", "Deployment": "deployments", "Namespace": "namespaces",
@@ -139,7 +135,6 @@ func (s *survey) list(ctx context.Context, resource schema.GroupVersionResource,
 	}
 }
 
-// add adds all objects of a kind.
 func (s *survey) add(ctx context.Context, kind string, resource schema.GroupVersionResource, namespace string, o metav1.ListOptions) {
 	found, err := s.list(ctx, resource, namespace, o)
 	switch {
@@ -150,7 +145,6 @@ func (s *survey) add(ctx context.Context, kind string, resource schema.GroupVers
 	s.found.Objects = append(s.found.Objects, found...)
 }
 
-// addOne adds one object, if there is one.
 func (s *survey) addOne(ctx context.Context, kind string, resource schema.GroupVersionResource, namespace, name string) {
 	o, err := s.dynamic.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {

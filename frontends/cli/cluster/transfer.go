@@ -23,7 +23,7 @@ func (c *Client) Image(ctx context.Context, namespace, name string) (*spec.Virtu
 	return decoded[spec.VirtualImage](o, "image")
 }
 
-// CreateImage makes an image, or only has the API server check it.
+// CreateImage creates an image; with dryRun the API server only checks it.
 func (c *Client) CreateImage(ctx context.Context, i *spec.VirtualImage, dryRun bool) (*spec.VirtualImage, error) {
 	return created(ctx, c.dynamic.Resource(images).Namespace(i.Namespace), i, "image", dryRun)
 }
@@ -33,14 +33,14 @@ func (c *Client) AwaitImage(ctx context.Context, i *spec.VirtualImage, look func
 	return await(ctx, c.dynamic.Resource(images).Namespace(i.Namespace), i, "image", look)
 }
 
-// AskToDownload asks for a pod that gives a disk or an image that is still the one that was
-// read; the request is a value that was not used before.
+// AskToDownload requests a pod that serves a disk or an image for download, if that still has the
+// version that was read; request is a value that was not used before.
 func (c *Client) AskToDownload(ctx context.Context, o metav1.Object, request string) error {
 	return c.ask(ctx, o, "download", names.AnnotationDownloadRequest, request)
 }
 
-// AskToUpload asks for a pod that takes an upload to a disk or an image that is still the
-// one that was read; the request is a value that was not used before.
+// AskToUpload requests a pod that receives an upload to a disk or an image, if that still has the
+// version that was read; request is a value that was not used before.
 func (c *Client) AskToUpload(ctx context.Context, o metav1.Object, request string) error {
 	return c.ask(ctx, o, "upload to", names.AnnotationUploadRequest, request)
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// ErrDeleted says that a machine was deleted while it was waited for.
+// ErrDeleted reports that an awaited machine was deleted.
 var ErrDeleted = errors.New("the machine was deleted")
 
-// Follow calls look with each state of a machine, from that of vm on, until look
-// returns true or an error, or ctx ends. The error is then ctx's cause.
+// Follow calls look with each state of a machine, from that of vm on, until look returns true or an
+// error, or ctx ends, whose cause is then the error.
 func (c *Client) Follow(ctx context.Context, vm *spec.VirtualMachine, look func(*spec.VirtualMachine) (bool, error)) error {
 	done, err := look(vm)
 	if done || err != nil {
