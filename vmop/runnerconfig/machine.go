@@ -104,17 +104,21 @@ func Machine(c *Config, f Facts) (qemucmd.Machine, error) {
 		return qemucmd.Machine{}, errNoConfig
 	}
 	vm := &c.Runner.VM
-	var errs []error
 	if len(f.Drives) != len(vm.Drives) {
 		return qemucmd.Machine{}, fmt.Errorf("machine %s: facts about %d drives for %d drives", vm.Name, len(f.Drives), len(vm.Drives))
 	}
-	socket := func(purpose qemucmd.SocketPurpose) *qemucmd.Socket {
-		p := path.Join(f.RuntimeDir, purpose.FileName())
-		if len(p) > limits.MaxSocketPath {
-			errs = append(errs, fmt.Errorf("machine %s: the socket path %q is longer than %d bytes: choose a shorter runtime directory", vm.Name, p, limits.MaxSocketPath))
-		}
-		return &qemucmd.Socket{Path: p}
+	m := vm.hardware(&f)
+	if c.Runner.CloudInit != nil {
+		m.Seed = &qemucmd.Seed{File: path.Join(f.RuntimeDir, qemucmd.SeedFileName)}
 	}
+	if c.Runner.Sysprep != nil {
+		m.AnswerCD = &qemucmd.AnswerCD{File: path.Join(f.RuntimeDir, qemucmd.AnswerCDFileName)}
+	}
+	return m, vm.connect(&m, &f)
+}
+
+// hardware is the machine without its sockets and without the disks that the runner makes.
+func (vm *VM) hardware(f *Facts) qemucmd.Machine {
 	m := qemucmd.Machine{
 		Name:          vm.Name,
 		UUID:          first(vm.UUID, f.UUID),
@@ -134,12 +138,8 @@ func Machine(c *Config, f Facts) (qemucmd.Machine, error) {
 		BootMenu:    vm.BootMenu,
 		RTC:         qemucmd.RTC{Base: vm.RTCBase, Clock: vm.RTCClock},
 		Outputs:     1,
-		Monitor:     *socket(qemucmd.SocketMonitor),
-		GuestAgent:  socket(qemucmd.SocketGuestAgent),
-		VMOPAgent:   socket(qemucmd.SocketVMOPAgent),
-		ToolMonitor: socket(qemucmd.SocketToolMonitor),
+		Shares:      shares(vm.Shares, f),
 	}
-	m.Monitor.FD = f.MonitorFD
 	if vm.Accelerator == "none" {
 		m.Accelerator = qemucmd.AcceleratorTCG // QEMU's default without -accel
 	}
@@ -150,28 +150,39 @@ func Machine(c *Config, f Facts) (qemucmd.Machine, error) {
 	if k := vm.KernelBoot; k != nil {
 		m.KernelBoot = &qemucmd.KernelBoot{Kernel: k.Kernel, Initrd: k.Initrd, KernelFD: f.KernelFD, InitrdFD: f.InitrdFD, Args: k.Args}
 	}
+	m.Networks = networks(vm.Network, m.UUID, f.Taps)
+	m.CDDrives, m.Disks = drives(vm.Drives, f.Drives, vm.BootOrder != BootOrderFirmware)
+	for _, u := range vm.USBDevices {
+		m.USBDevices = append(m.USBDevices, qemucmd.USBDevice(u))
+	}
+	if d := vm.Display; d != nil {
+		m.Outputs, m.Display = d.Outputs, d.machine(f)
+	}
+	return m
+}
+
+// connect gives the machine its sockets. The error names each whose path is too long.
+func (vm *VM) connect(m *qemucmd.Machine, f *Facts) error {
+	var errs []error
+	socket := func(purpose qemucmd.SocketPurpose) *qemucmd.Socket {
+		p := path.Join(f.RuntimeDir, purpose.FileName())
+		if len(p) > limits.MaxSocketPath {
+			errs = append(errs, fmt.Errorf("machine %s: the socket path %q is longer than %d bytes: choose a shorter runtime directory", vm.Name, p, limits.MaxSocketPath))
+		}
+		return &qemucmd.Socket{Path: p}
+	}
+	m.Monitor = *socket(qemucmd.SocketMonitor)
+	m.Monitor.FD = f.MonitorFD
+	m.GuestAgent = socket(qemucmd.SocketGuestAgent)
+	m.VMOPAgent = socket(qemucmd.SocketVMOPAgent)
+	m.ToolMonitor = socket(qemucmd.SocketToolMonitor)
 	if vm.Serial == nil || *vm.Serial {
 		m.Serial = socket(qemucmd.SocketSerial)
 	}
 	if vm.UseTPM {
 		m.TPM = &qemucmd.TPM{Socket: socket(qemucmd.SocketTPM).Path, SocketFD: f.TPMFD, StateDir: f.DataDir}
 	}
-	if c.Runner.CloudInit != nil {
-		m.Seed = &qemucmd.Seed{File: path.Join(f.RuntimeDir, qemucmd.SeedFileName)}
-	}
-	if c.Runner.Sysprep != nil {
-		m.AnswerCD = &qemucmd.AnswerCD{File: path.Join(f.RuntimeDir, qemucmd.AnswerCDFileName)}
-	}
-	m.Networks = networks(vm.Network, m.UUID, f.Taps)
-	m.CDDrives, m.Disks = drives(vm.Drives, f.Drives, vm.BootOrder != BootOrderFirmware)
-	for _, u := range vm.USBDevices {
-		m.USBDevices = append(m.USBDevices, qemucmd.USBDevice(u))
-	}
-	m.Shares = shares(vm.Shares, &f)
-	if d := vm.Display; d != nil {
-		m.Outputs, m.Display = d.Outputs, d.machine(&f)
-	}
-	return m, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
 func (d *Display) machine(f *Facts) *qemucmd.Display {
