@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/vmop/sdk/internal/textout"
+	"github.com/vmop/sdk/vmop/host"
 	"github.com/vmop/sdk/vmop/inspect"
 	"github.com/vmop/sdk/vmop/output"
 	"github.com/vmop/sdk/vmop/qemucmd"
@@ -49,42 +50,11 @@ func (p *program) guest(c *cli.Context) error {
 	if len(args) < 2 {
 		return usagef(c, "want the NAME of a machine and what to do, and found %s", arguments(len(args)))
 	}
-	name, what, args := args[0], args[1], args[2:]
-	format, err := outputFormat(c, formatTable)
+	q, err := p.question(c, args[1], args[2:])
 	if err != nil {
 		return err
 	}
-	var ask func(context.Context, *qga.Client) error
-	switch what {
-	case "ping":
-		ask = func(ctx context.Context, a *qga.Client) error {
-			if err := a.Ping(ctx); err != nil {
-				return err
-			}
-			fmt.Fprintln(p.stdout, "The guest agent answers.")
-			return nil
-		}
-	case "info":
-		ask = func(ctx context.Context, a *qga.Client) error { return p.guestInfo(ctx, a, format) }
-	case "exec":
-		if len(args) == 0 {
-			return usagef(c, "exec: want -- and a COMMAND")
-		}
-		ask = func(ctx context.Context, a *qga.Client) error { return p.guestExec(ctx, a, args, c.Bool("stdin")) }
-	default:
-		return usagef(c, "%q: want ping, info or exec", what)
-	}
-	switch {
-	case what != "exec" && len(args) > 0:
-		return usagef(c, "%s takes no arguments, and found %q", what, args[0])
-	case c.IsSet("output") && what != "info":
-		return usagef(c, "--output is for info; what stands behind exec -- is the command's")
-	case c.IsSet("stdin") && what != "exec":
-		return usagef(c, "--stdin is for exec")
-	case c.Duration("timeout") < 0:
-		return usagef(c, "--timeout %v: want 0 or more", c.Duration("timeout"))
-	}
-	m, err := p.active(c, name)
+	m, err := p.active(c, args[0])
 	if err != nil {
 		return err
 	}
@@ -95,30 +65,81 @@ func (p *program) guest(c *cli.Context) error {
 		defer cancel()
 		ctx = timed
 	}
-	full := m.FullName()
-	if err := p.askMonitor(ctx, m.Socket(qemucmd.SocketToolMonitor), agentReady); err != nil {
-		if errors.Is(err, errNotExecuting) {
-			err = fmt.Errorf("%w; see %s", err, p.hint(c, "resume", full))
-		}
-		return fmt.Errorf("guest %s: %w", full, err)
-	}
-	agent, err := qga.Dial(ctx, m.Socket(qemucmd.SocketGuestAgent))
-	if err != nil {
-		return fmt.Errorf("guest %s: %w", full, err)
-	}
-	if what == "exec" { // whose standard error is the command's alone
-		err = ask(ctx, agent)
-	} else {
-		g := p.begin("waiting for the guest agent")
-		err = ask(ctx, agent)
-		g.end()
-	}
-	err = errors.Join(err, agent.Close())
+	err = p.askAgent(ctx, &m, q)
 	var status *exitStatus
 	if err == nil || errors.As(err, &status) {
 		return err
 	}
-	return fmt.Errorf("guest %s: %w", full, err)
+	if errors.Is(err, errNotExecuting) {
+		err = fmt.Errorf("%w; see %s", err, p.hint(c, "resume", m.FullName()))
+	}
+	return fmt.Errorf("guest %s: %w", m.FullName(), err)
+}
+
+// question is what a guest agent is asked.
+type question struct {
+	ask func(context.Context, *qga.Client) error
+	// silent: nothing of ours is written to the standard error, which is a command's.
+	silent bool
+}
+
+// question is that of the arguments behind the NAME.
+func (p *program) question(c *cli.Context, what string, args []string) (question, error) {
+	format, err := outputFormat(c, formatTable)
+	if err != nil {
+		return question{}, err
+	}
+	var q question
+	switch what {
+	case "ping":
+		q.ask = func(ctx context.Context, a *qga.Client) error {
+			if err := a.Ping(ctx); err != nil {
+				return err
+			}
+			fmt.Fprintln(p.stdout, "The guest agent answers.")
+			return nil
+		}
+	case "info":
+		q.ask = func(ctx context.Context, a *qga.Client) error { return p.guestInfo(ctx, a, format) }
+	case "exec":
+		if len(args) == 0 {
+			return q, usagef(c, "exec: want -- and a COMMAND")
+		}
+		q.ask = func(ctx context.Context, a *qga.Client) error { return p.guestExec(ctx, a, args, c.Bool("stdin")) }
+		q.silent = true
+	default:
+		return q, usagef(c, "%q: want ping, info or exec", what)
+	}
+	switch {
+	case what != "exec" && len(args) > 0:
+		return q, usagef(c, "%s takes no arguments, and found %q", what, args[0])
+	case c.IsSet("output") && what != "info":
+		return q, usagef(c, "--output is for info; what stands behind exec -- is the command's")
+	case c.IsSet("stdin") && what != "exec":
+		return q, usagef(c, "--stdin is for exec")
+	case c.Duration("timeout") < 0:
+		return q, usagef(c, "--timeout %v: want 0 or more", c.Duration("timeout"))
+	}
+	return q, nil
+}
+
+// askAgent asks the agent in the guest of a machine, if it can answer.
+func (p *program) askAgent(ctx context.Context, m *host.Machine, q question) error {
+	if err := p.askMonitor(ctx, m.Socket(qemucmd.SocketToolMonitor), agentReady); err != nil {
+		return err
+	}
+	agent, err := qga.Dial(ctx, m.Socket(qemucmd.SocketGuestAgent))
+	if err != nil {
+		return err
+	}
+	if q.silent {
+		err = q.ask(ctx, agent)
+	} else {
+		g := p.begin("waiting for the guest agent")
+		err = q.ask(ctx, agent)
+		g.end()
+	}
+	return errors.Join(err, agent.Close())
 }
 
 // errNotExecuting reports that an agent cannot answer now.
