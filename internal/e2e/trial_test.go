@@ -11,6 +11,7 @@ import (
 
 	"github.com/vmop/sdk/internal/imagebuild"
 	"github.com/vmop/sdk/internal/tinyguest"
+	"github.com/vmop/sdk/vmop/names"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
@@ -32,6 +33,7 @@ func TestTrial(t *testing.T) {
 		{"killed processes", killedProcesses},
 		{"a pod deleted by force", forceDeleted},
 		{"a guest that panics", guestPanics},
+		{"a quota that grows", func(t *testing.T) { quotaGrows(t, told{t, program}) }},
 		{"a claim that is gone", func(t *testing.T) { claimGone(t, told{t, program}) }},
 		{"too little memory", func(t *testing.T) { outOfMemory(t, told{t, program}) }},
 		{"a definition deleted", definitionDeleted},
@@ -45,6 +47,7 @@ func TestTrial(t *testing.T) {
 	}
 	kubectl(t, "delete", "vm", "-n", namespace, "tiny", "--wait=true")
 	gone(t, "pod/tiny")
+	t.Run("a machine that takes its disks with it", disksGo)
 }
 
 // trialMachine is the machine of machine.yaml, which has the operator's image.
@@ -219,4 +222,59 @@ func noRoom(t *testing.T) {
 	if podUID(t) != before {
 		t.Error("the machine has another pod")
 	}
+}
+
+// A pod that a quota of the namespace does not allow is waited for with a reason, and made
+// when the quota has grown.
+func quotaGrows(t *testing.T, cli told) {
+	ready(t)
+	cli.run("stop", "tiny")
+	gone(t, "pod/tiny")
+	quota := func(memory string) {
+		apply(t, fmt.Sprintf("apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: little, namespace: %s}\nspec: {hard: {requests.memory: %s}}\n", namespace, memory))
+	}
+	quota("100Mi")
+	t.Cleanup(func() { kubectl(t, "delete", "quota", "-n", namespace, "little", "--ignore-not-found") })
+	// It counts when the controller manager has looked at it, and nothing is allowed before.
+	kubectl(t, "wait", "-n", namespace, "quota/little", "--for=jsonpath={.status.hard}", "--timeout="+patience.String())
+	patch(t, `{"vm":{"state":"Running"}}`)
+	awaitMessage(t, "tiny", "PodReady", "QuotaExceeded", "raise the quota or free some of it")
+	awaitEvent(t, "QuotaExceeded", "exceeded quota: little")
+	if podUID(t) != "" {
+		t.Error("there is a pod beyond the quota")
+	}
+	quota("8Gi")
+	ready(t)
+	kubectl(t, "delete", "quota", "-n", namespace, "little")
+}
+
+// A machine that is deleted takes its disks with it where its manifest says so, and the
+// owner of the cluster lets the operator do that. Until then it says what it waits for.
+func disksGo(t *testing.T) {
+	explainOnFailure(t)
+	apply(t, strings.Replace(trialMachine(t), "name: tiny\nspec:", "name: brief\nspec:\n  deletionPolicy: Delete", 1))
+	kubectl(t, "wait", "-n", namespace, "vm/brief", "--for=condition=Ready", "--timeout="+patience.String())
+	left := func() string {
+		return kubectl(t, "get", "pvc", "-n", namespace, "-l", names.LabelInstance+"=brief", "-o", "jsonpath={.items[*].metadata.name}")
+	}
+	before := left()
+	if !strings.Contains(before, "brief-system-disk") {
+		t.Fatalf("the claims are %s", before)
+	}
+	kubectl(t, "delete", "vm", "-n", namespace, "brief", "--wait=false")
+	gone(t, "pod/brief")
+	awaitMessage(t, "brief", "BlockDevicesReady", "NamespaceNotPrepared", "the operator may not; make role binding vmop-claims-operator")
+	if now := left(); now != before {
+		t.Errorf("nobody lets the operator delete the claims %s, and there are %s", before, now)
+	}
+	const binding = "vmop-claims-operator"
+	kubectl(t, "create", "rolebinding", binding, "-n", namespace, "--clusterrole=vmop-operator-claims", "--serviceaccount=vmop-system:vmop-operator")
+	t.Cleanup(func() { kubectl(t, "delete", "rolebinding", "-n", namespace, binding, "--ignore-not-found") })
+	gone(t, "vm/brief")
+	eventually(t, "the claims of the machine go", func() error {
+		if now := left(); now != "" {
+			return errors.New(now)
+		}
+		return nil
+	})
 }
