@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// accelerate finds out whether the guest has the processors of its node, and if it
-// has not, why and what would give them to it.
+// accelerate determines whether the guest uses hardware virtualization, and if not, why and what
+// would enable it.
 func (d *decision) accelerate() {
 	set := func(status metav1.ConditionStatus, reason, format string, args ...any) {
 		d.accelerated = finding{status: status, reason: reason, message: fmt.Sprintf(format, args...)}
@@ -66,12 +66,11 @@ func (d *decision) accelerate() {
 	default:
 		next = "see the log of the pod and of the node's kernel"
 	}
-	// All of it is in status.emulation, with what to do on a single host.
+	// status.emulation holds all of it, with advice for a single host.
 	why, _, _ = strings.Cut(why, ";")
 	set(metav1.ConditionFalse, e.Reason, "the guest is emulated in software: %s; %s", strings.TrimRight(why, "."), next)
 }
 
-// permits says how the next pod may open the device that this one may not.
 func (d *decision) permits() string {
 	if groups := d.stored.DeviceGroups; len(groups) > 0 {
 		return fmt.Sprintf("start the machine again: its next pod is in the groups %v", groups)
@@ -79,5 +78,4 @@ func (d *decision) permits() string {
 	return "give the node's /dev/kvm to a group (chgrp kvm, chmod 0660), and start the machine again"
 }
 
-// noWay is what to do where no pod has KVM.
 const noWay = "the operator's setting VMOP_KVM_RESOURCE or VMOP_PRIVILEGED=true gives pods /dev/kvm"

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// adopted is since when the machine has the pod of a former one; the zero time if it
-// has its own.
+// adopted returns since when the machine has had the pod of a former one; zero if the pod is its
+// own.
 func (d *decision) adopted() time.Time {
 	if d.pod.pod == nil {
 		return time.Time{}
@@ -33,8 +33,8 @@ func adoption(vm types.UID, at time.Time) string {
 	return string(vm) + " " + at.UTC().Format(time.RFC3339)
 }
 
-// disagrees says why a machine does not take over the orphaned pod of its name; empty if
-// it does. It is the same guest if its UUID and its disks are those of the manifest.
+// disagrees returns why the machine does not take over the orphaned pod of its name; empty if it
+// does. It is the same guest if UUID and disks are those of the manifest.
 func (d *decision) disagrees() string {
 	pod := d.pod.pod
 	then := startedWith(pod.Annotations[names.AnnotationStarted])
@@ -47,7 +47,7 @@ func (d *decision) disagrees() string {
 		}
 		return fmt.Sprintf("it has another UUID than spec.vm.machineUuid: %s", was)
 	}
-	wanted := 1 // that of the runner's data
+	wanted := 1 // the runner's data
 	for _, disk := range machineconfig.Disks(d.vm) {
 		if disk.Claim != "" {
 			wanted++

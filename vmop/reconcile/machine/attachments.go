@@ -15,12 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// findMounts finds which volumes of attachments the next pod has, if there is none.
 func (d *decision) findMounts() {
 	if d.pod.state != podAbsent || !d.wanted() || len(d.s.Attachments) == 0 {
 		return
 	}
-	// What is the machine's own is the manifest's in the next pod, or is going.
+	// The machine's own attachments are in the manifest and thus in the next pod, or are being
+	// deleted.
 	others := slices.DeleteFunc(slices.Clone(d.s.Attachments), func(a spec.VirtualMachineBlockDeviceAttachment) bool {
 		return objects.OwnsAttachment(d.s.VM, &a)
 	})
@@ -29,8 +29,8 @@ func (d *decision) findMounts() {
 	})
 }
 
-// exporting reports whether the exporter of a disk that the next pod has itself has not
-// ended yet.
+// exporting reports whether the exporter of a disk that the next pod mounts itself has not ended
+// yet.
 func (d *decision) exporting() bool {
 	if d.exporter == "" {
 		return false
@@ -42,7 +42,7 @@ func (d *decision) exporting() bool {
 	return true
 }
 
-// ownAttachments are those that name the machine, the oldest first.
+// ownAttachments returns the attachments that name the machine, the oldest first.
 func (d *decision) ownAttachments() []*spec.VirtualMachineBlockDeviceAttachment {
 	var all []*spec.VirtualMachineBlockDeviceAttachment
 	for i := range d.s.Attachments {
@@ -56,10 +56,9 @@ func (d *decision) ownAttachments() []*spec.VirtualMachineBlockDeviceAttachment 
 	return all
 }
 
-// attachments are the disks that the runner is to plug. What their status says of another
-// pod is about a run that is over: the next one has another key, and nobody exports
-// anything to it yet. What the pod itself has, or is to have, the guest has from the
-// beginning.
+// attachments returns the disks that the runner is to plug. A connection to another pod is about
+// a run that is over: the next one has another key, and no exporter serves it yet. What the pod
+// mounts or is to mount, the guest has from the beginning.
 func (d *decision) attachments() []runnerconfig.Attachment {
 	mounts, exists := d.mounts, d.pod.pod != nil && d.pod.pod.UID != ""
 	if exists {
@@ -72,8 +71,6 @@ func (d *decision) attachments() []runnerconfig.Attachment {
 		}
 		return nil
 	}
-	// holders are those that have what the pod has: by their connections, or else from its
-	// making on.
 	holders := map[string]types.UID{}
 	for _, m := range mounts {
 		holders[m.Claim] = m.For
@@ -88,7 +85,7 @@ func (d *decision) attachments() []runnerconfig.Attachment {
 	for _, a := range all {
 		c, entry := connection(a), runnerconfig.Attachment{UID: string(a.UID), Name: a.Name}
 		if objects.OwnsAttachment(d.s.VM, a) {
-			// The guest sees the disk as it sees it from the next start on.
+			// The guest sees the disk as it will after the next start.
 			entry.Name = machineconfig.ClaimDiskName(a.Spec.BlockDeviceRef.ClaimName())
 		}
 		if p := a.Status.Place; p >= 1 && p <= attachment.MaxAttached {
@@ -97,8 +94,9 @@ func (d *decision) attachments() []runnerconfig.Attachment {
 		i := slices.IndexFunc(mounts, func(m objects.Attached) bool { return m.Claim == a.Spec.BlockDeviceRef.ClaimName() })
 		switch {
 		case c != nil && !c.Direct:
-			entry.Detach = c.Detach // until then the exporter is there for the last writes
-			// The machine has a configuration, whatever somebody has written there.
+			entry.Detach = c.Detach // until then the exporter serves the last writes
+			// An invalid address written by another client must not keep the machine from having
+			// a configuration.
 			if _, err := netip.ParseAddrPort(c.Address); err == nil && len(c.Fingerprint) == 64 && strings.Trim(c.Fingerprint, "0123456789abcdef") == "" {
 				entry.Address, entry.Fingerprint = c.Address, c.Fingerprint
 			}

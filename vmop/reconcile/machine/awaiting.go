@@ -16,8 +16,8 @@ func extension(raw json.RawMessage) *runtime.RawExtension {
 	return &runtime.RawExtension{Raw: raw}
 }
 
-// sameAwaiting reports whether two changes say the same. Their values are compared, and
-// not their text: the API server keeps the fields of a value in an order of its own.
+// sameAwaiting compares values rather than text: the API server orders the fields of a value
+// itself.
 func sameAwaiting(a, b spec.AwaitingChange) bool {
 	return a.Operation == b.Operation && a.Path == b.Path && a.Message == b.Message &&
 		sameValue(a.CurrentValue, b.CurrentValue) && sameValue(a.DesiredValue, b.DesiredValue)
@@ -35,7 +35,6 @@ func sameValue(a, b *runtime.RawExtension) bool {
 	return errX == nil && errY == nil && reflect.DeepEqual(x, y)
 }
 
-// decodeValue is a value of JSON, with numbers as they are written.
 func decodeValue(raw []byte) (any, error) {
 	var v any
 	dec := json.NewDecoder(bytes.NewReader(raw))

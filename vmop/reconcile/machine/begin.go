@@ -5,7 +5,6 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// begin finds what a decision is about: the machine with its class, and its pod.
 func begin(s *Snapshot) *decision {
 	d := &decision{subject: subject{s: s, vm: manifest.Defaulted(s.VM), shown: &s.VM.Status}}
 	d.amendments = spec.Amend(&d.vm.Spec)

@@ -12,21 +12,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Authors are those who wrote the parts of a machine's status, as far as decisions
-// depend on it. It is small, and equal for most machines. The zero value is for
-// whoever does not know: then everything is believed.
+// Authors records which parts of a machine's status were written by their authors, as far as
+// decisions depend on it. It is small, and equal for most machines. With the zero value, for
+// unknown authors, everything is believed.
 //
-// It has the parts that those wrote whose parts they are, and after a bar others who
-// wrote one. Get it by [AuthorsOf].
+// The text lists the believed parts and, after a bar, other writers. Get it by [AuthorsOf].
 type Authors string
 
-// AuthorsOf reads who wrote a status from the managed fields of its object. A part is
-// written by its author only if nobody else has a say in anything of it; which of its
-// authors shared it with another does not matter.
+// AuthorsOf reads who wrote a status from the managed fields of its object. A part is believed
+// only if no other writer owns any of it alone; authors may share it.
 //
-// The names in there are what writers call themselves. Those of the operator are its
-// own as long as nobody else may write statuses but the runners, to whom the policy
-// vmop-runner refuses these names.
+// Managers name themselves. The operator's names are reserved as long as only runners may write
+// statuses besides it: the policy vmop-runner refuses them these names.
 func AuthorsOf(managed []metav1.ManagedFieldsEntry) Authors {
 	var all []author
 	for _, m := range managed {
@@ -37,7 +34,7 @@ func AuthorsOf(managed []metav1.ManagedFieldsEntry) Authors {
 			Status map[string]json.RawMessage `json:"f:status"`
 		}
 		if json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) != nil {
-			continue // whoever this is owns nothing
+			continue // an unreadable entry owns nothing
 		}
 		parts := map[string]json.RawMessage{}
 		for key, value := range fields.Status {
@@ -45,7 +42,7 @@ func AuthorsOf(managed []metav1.ManagedFieldsEntry) Authors {
 			switch {
 			case isField && name == "conditions":
 				var each map[string]json.RawMessage
-				_ = json.Unmarshal(value, &each) // what is no set of fields has none
+				_ = json.Unmarshal(value, &each) // an unreadable set is empty
 				for key, value := range each {
 					if t := conditionType(key); t != "" {
 						parts[conditionPart(t)] = value
@@ -78,18 +75,14 @@ func AuthorsOf(managed []metav1.ManagedFieldsEntry) Authors {
 	return Authors(unique.Make(text).Value())
 }
 
-// maxStrangers is how many of those are named who wrote parts that are not theirs.
 const maxStrangers = 4
 
-// author is one writer of a status, and what of each part is his: sets of fields as the
-// API server has them, which are read only where somebody else has written, too.
 type author struct {
 	name  string
 	parts map[string]json.RawMessage
 }
 
-// covered reports whether the authors of a part have all of it that somebody else has,
-// too.
+// covered reports whether the authors of a part own everything of it that another writer owns.
 func covered(all []author, part string, owns json.RawMessage) bool {
 	return slices.ContainsFunc(all, func(a author) bool {
 		has, there := a.parts[part]
@@ -97,7 +90,6 @@ func covered(all []author, part string, owns json.RawMessage) bool {
 	})
 }
 
-// fieldSet reads a set of fields; what is none has none.
 func fieldSet(raw json.RawMessage) map[string]any {
 	var out map[string]any
 	if json.Unmarshal(raw, &out) != nil {
@@ -106,11 +98,10 @@ func fieldSet(raw json.RawMessage) map[string]any {
 	return out
 }
 
-// within reports whether a set of fields is part of another one.
 func within(part, whole map[string]any) bool {
 	for key, value := range part {
 		if key == "." {
-			continue // that there is something at all
+			continue // existence of the parent itself
 		}
 		in, there := whole[key]
 		if !there {
@@ -127,7 +118,6 @@ func within(part, whole map[string]any) bool {
 
 func conditionPart(t string) string { return "conditions/" + t }
 
-// conditionType is the type of a condition from its key in a set of fields.
 func conditionType(key string) string {
 	text, is := strings.CutPrefix(key, "k:")
 	var named struct {
@@ -139,24 +129,23 @@ func conditionType(key string) string {
 	return named.Type
 }
 
-// isAuthor reports whether a part of the status is somebody's to write.
+// isAuthor reports whether a manager may write a part of the status.
 func isAuthor(part, manager string) bool {
 	t, isCondition := strings.CutPrefix(part, "conditions/")
 	switch {
 	case isCondition && slices.Contains(spec.OperatorConditionTypes(), t), slices.Contains(operatorFields, part):
 		return manager == names.OperatorStatusManager
 	case isCondition:
-		// The operator reports in the place of a runner that cannot.
+		// The operator reports in place of a runner that cannot.
 		return manager == names.RunnerStatusManager || manager == names.OperatorStatusManager
 	case part == "assignment", part == "consoleUser":
-		// Programs that hand out machines and open displays write these, under names
-		// of their own. A runner does not.
+		// Programs that assign machines and open displays write these under their own names; a
+		// runner does not.
 		return manager != names.RunnerStatusManager
 	}
 	return manager == names.RunnerStatusManager
 }
 
-// believes reports whether a part was written by its author.
 func (a Authors) believes(part string) bool {
 	believed, _, known := strings.Cut(string(a), "|")
 	for p := range strings.SplitSeq(believed, ",") {
@@ -167,22 +156,20 @@ func (a Authors) believes(part string) bool {
 	return !known
 }
 
-// Reported reports whether a runner of ours has ever reported about the machine, or
-// the operator in its name: all of their reports have the number of CPUs.
+// Reported reports whether a vmop runner, or the operator in its name, has ever reported about
+// the machine: all of their reports contain the number of CPUs.
 func (a Authors) Reported() bool { return a.believes("cpus") }
 
-// strangers names who wrote parts of others, for people.
 func (a Authors) strangers() string {
 	_, text, _ := strings.Cut(string(a), "|")
 	return text
 }
 
-// Believed is the status without what others wrote than those whose it is. Runners of
-// VM-Operator are not known by a name: what is a runner's is believed from whoever if
-// former is true, which is for a machine with such a one.
+// Believed returns the status without the parts that others than their authors wrote; status
+// itself is not changed. VM-Operator's runners have no known manager: if former is true, for a
+// machine with such a runner, a runner's parts are believed from any writer.
 //
-// What the definition says of a machine that has never run was written by nobody, and
-// stays. The status is not changed.
+// Defaults from the definition for a machine that has never run have no writer and stay.
 func (a Authors) Believed(status *spec.VirtualMachineStatus, former bool) *spec.VirtualMachineStatus {
 	if a == "" {
 		return status
@@ -208,8 +195,8 @@ func (a Authors) Believed(status *spec.VirtualMachineStatus, former bool) *spec.
 	drop("blockDeviceRefs", false, func() { out.BlockDeviceRefs = none.BlockDeviceRefs })
 	drop("virtualMachinePods", false, func() { out.VirtualMachinePods = none.VirtualMachinePods })
 	drop("stats", false, func() { out.Stats = none.Stats })
-	// What it says of claims stays, whoever wrote it: the worst that it does is to keep
-	// a lost disk from being made anew.
+	// status.claims stays whoever wrote it: at worst it keeps a lost disk from being created
+	// anew.
 	drop("assignment", false, func() { out.Assignment = none.Assignment })
 	drop("consoleUser", false, func() { out.ConsoleUser = none.ConsoleUser })
 	drop("runnerVersion", true, func() { out.RunnerVersion = none.RunnerVersion })

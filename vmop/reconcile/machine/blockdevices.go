@@ -12,9 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// blockDevices is what the status says of spec.blockDeviceRefs, and of the disks that are
-// attached to the machine that runs. What this decision did not come to look at is as it
-// was said last.
+// blockDevices returns the status of spec.blockDeviceRefs and of hotplugged disks. What this
+// decision did not examine stays as stored.
 func (d *decision) blockDevices() []spec.BlockDeviceStatus {
 	var out []spec.BlockDeviceStatus
 	runs := d.pod.state == podRunning && d.reportedRunning()
@@ -53,7 +52,6 @@ func (d *decision) blockDevices() []spec.BlockDeviceStatus {
 	return out
 }
 
-// hotplugged are the disks that the guest has by attachments, as its runner tells.
 func (d *decision) hotplugged() []spec.BlockDeviceStatus {
 	var out []spec.BlockDeviceStatus
 	for _, a := range d.ownAttachments() {
@@ -65,8 +63,7 @@ func (d *decision) hotplugged() []spec.BlockDeviceStatus {
 	return out
 }
 
-// withHot puts the references to disks that have come while the machine runs, or are to
-// come, where they are among the others.
+// withHot inserts the references to hotplugged disks, present or pending, in manifest order.
 func (d *decision) withHot(others []spec.BlockDeviceStatus, runs bool) []spec.BlockDeviceStatus {
 	if len(d.hot) == 0 {
 		return others
@@ -94,18 +91,15 @@ func (d *decision) withHot(others []spec.BlockDeviceStatus, runs bool) []spec.Bl
 	return out
 }
 
-// refersTo reports whether the manifest refers to a disk.
 func (d *decision) refersTo(kind, name string) bool {
 	return slices.ContainsFunc(d.vm.Spec.BlockDeviceRefs, func(r spec.BlockDeviceRef) bool { return r.Kind == kind && r.Name == name })
 }
 
-// guestHas reports whether the guest has a disk by an attachment, as its runner tells.
 func (d *decision) guestHas(a *spec.VirtualMachineBlockDeviceAttachment) bool {
 	i := slices.IndexFunc(d.stored.Attachments, func(r spec.MachineAttachment) bool { return r.UID == string(a.UID) })
 	return i >= 0 && attachment.GuestHas(&d.stored.Attachments[i])
 }
 
-// attachedBy is what the status says of a disk that the guest has by an attachment.
 func (d *decision) attachedBy(a *spec.VirtualMachineBlockDeviceAttachment) spec.BlockDeviceStatus {
 	s := spec.BlockDeviceStatus{
 		Kind: string(a.Spec.BlockDeviceRef.Kind), Name: a.Spec.BlockDeviceRef.Name,
@@ -124,11 +118,8 @@ func (d *decision) attachedBy(a *spec.VirtualMachineBlockDeviceAttachment) spec.
 	return s
 }
 
-// serialTarget is where Linux has a disk in the guest.
 func serialTarget(serial string) string { return "/dev/disk/by-id/virtio-" + serial }
 
-// guestSize is how large a disk is for the guest that runs, as its runner tells; nil if
-// it does not.
 func (d *decision) guestSize(disk string) *resource.Quantity {
 	for i := range d.stored.Disks {
 		if d.stored.Disks[i].Name == disk {
@@ -138,9 +129,8 @@ func (d *decision) guestSize(disk string) *resource.Quantity {
 	return nil
 }
 
-// diskSize is how large the disk in a VirtualDisk's claim is when a guest gets it: a
-// block device is as its volume, a file as the disk says, as far as there is room; nil if
-// nobody knows yet.
+// diskSize returns the size a guest sees of the disk in a VirtualDisk's claim: a block device's
+// is that of its volume, a file's that of the disk, limited by the volume; nil if unknown.
 func diskSize(c *corev1.PersistentVolumeClaim) *resource.Quantity {
 	if ofImage(c) {
 		if n, err := strconv.ParseInt(c.Annotations[names.AnnotationImageSize], 10, 64); err == nil && n > 0 {

@@ -16,13 +16,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A class is part of a machine's specification. It is applied to it once, before
-// anything else is decided. A machine that runs keeps what it was started with, which
-// its pod has noted: no change of a class, nor its end, is a reason to stop it.
+// A class is part of a machine's specification and is applied before anything else is decided. A
+// running machine keeps what it was started with, as noted on its pod: neither a change nor the
+// deletion of a class stops it.
 
-// findClass makes the specification that of a machine of its class. Where there is no
-// class to be had, a machine that runs stays what it was started as, and no other one
-// is started.
+// findClass applies the machine's class. Without a usable class a running machine stays as it was
+// started, and no other is started.
 func (d *decision) findClass() {
 	d.manifest = d.vm
 	name := d.vm.Spec.VirtualMachineClassName
@@ -90,7 +89,6 @@ func (d *decision) findClass() {
 	d.size.setTrue(spec.ReasonSizingPolicyMatched, "VirtualMachineClass "+class.Name+" allows the size of the machine")
 }
 
-// enumerate says of some classes that they are something.
 func enumerate(classes []string) string {
 	if len(classes) == 1 {
 		return "VirtualMachineClass " + classes[0] + " is"
@@ -98,7 +96,7 @@ func enumerate(classes []string) string {
 	return "VirtualMachineClasses " + strings.Join(classes, ", ") + " are"
 }
 
-// ownSpec makes the machine another one than its manifest, to be changed.
+// ownSpec makes d.vm a copy of the manifest that may be changed.
 func (d *decision) ownSpec() *spec.VirtualMachine {
 	if d.vm == d.manifest {
 		vm := *d.manifest
@@ -108,10 +106,8 @@ func (d *decision) ownSpec() *spec.VirtualMachine {
 	return d.vm
 }
 
-// unfit reports whether the machine cannot be started because of its class.
 func (d *decision) unfit() bool { return d.unclassed || d.oversized }
 
-// unfitness says why.
 func (d *decision) unfitness() finding {
 	f := d.size
 	if d.unclassed {
@@ -120,8 +116,8 @@ func (d *decision) unfitness() finding {
 	return f
 }
 
-// classThen is the class that the machine's pod was made with, nil if there is none.
-// Most pods have none, which is seen without reading what is long.
+// classThen returns the class that the machine's pod was made with, nil if there is none. Pods
+// without one, the usual case, are recognized without decoding the long annotation.
 func (d *decision) classThen() *startedClass {
 	if !d.pod.exists() {
 		return nil
@@ -139,15 +135,15 @@ func (d *decision) classThen() *startedClass {
 	return then.Class
 }
 
-// asStarted reports, without reading what is long, whether the machine is what its
-// pod was made for.
+// asStarted reports, without decoding the annotation, whether the pod was made for the machine as
+// it is.
 func (d *decision) asStarted(text string) bool {
 	generation := `{"generation":` + strconv.FormatInt(d.s.VM.Generation, 10) + ","
 	return strings.HasPrefix(text, generation) && d.sameClass()
 }
 
-// sameClass reports whether the class is that which the machine was started with. It
-// is, too, if there is none to be had: what is noted was applied then.
+// sameClass reports whether the class is that of the pod's start. An unusable class counts as the
+// same: the noted one was applied.
 func (d *decision) sameClass() bool {
 	then, now := d.then, d.classNow
 	if then == nil || now == nil {
@@ -156,8 +152,8 @@ func (d *decision) sameClass() bool {
 	return then.Name == now.Name && then.UID == now.UID && then.Generation == now.Generation
 }
 
-// changedItself reports whether changes of the manifest wait for a restart, beside
-// those of its class: nobody has approved of these.
+// changedItself reports whether changes of the manifest itself, beside those of its class, wait
+// for a restart: only these have been approved by its author.
 func (d *decision) changedItself(then *startedManifest) bool {
 	if d.sameClass() {
 		return true // there are no others
@@ -173,14 +169,14 @@ func (d *decision) changedItself(then *startedManifest) bool {
 		return true
 	}
 	return slices.ContainsFunc(changes.Between(old, &own, changes.Options{Pod: d.inPod()}), func(c changes.Change) bool {
-		// A disk that could come, if it was not for the class, waits as its author's change.
+		// A disk that could be hotplugged but for the class waits as its author's change.
 		return c.Applied == changes.AppliedRestart ||
 			c.IsDisk() && c.Operation == spec.OperationAdd && !slices.ContainsFunc(d.hot, func(disk machineconfig.Disk) bool { return disk.Field() == c.Path })
 	})
 }
 
-// wantedAmounts are what the guest is to have. One whose size its class does not allow
-// gets no more than it has.
+// wantedAmounts returns what the guest should have. A size that the class does not allow gets no
+// more than it has now.
 func (d *decision) wantedAmounts() objects.Amounts {
 	want := objects.GuestAmounts(d.vm)
 	if !d.oversized || !d.pod.exists() {

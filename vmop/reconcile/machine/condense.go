@@ -11,12 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The functions of this file make small copies of objects, which have all that
-// [Decide] looks at: with them in a [Snapshot], it decides the same. Whoever
-// keeps the objects of many machines in memory keeps these. What they return
-// shares what is in it with the object; condensing it once more changes nothing.
+// The functions of this file make small copies of objects for caches, with all that [Decide]
+// reads: with them in a [Snapshot] it decides the same. The copies share data with the object;
+// condensing one again changes nothing.
 
-// CondensePod keeps where the pod is, how it is and which claims it uses.
+// CondensePod keeps the pod's node, its state and the claims it uses.
 func CondensePod(pod *corev1.Pod) *corev1.Pod {
 	c := &corev1.Pod{ObjectMeta: condensedMeta(pod)}
 	c.Generation = pod.Generation
@@ -72,7 +71,7 @@ func CondensePod(pod *corev1.Pod) *corev1.Pod {
 			Resources: given(p.Resources),
 		})
 	}
-	// One that ended well has nothing to tell.
+	// One that ended well is not reported.
 	if p := hinderingInit(pod); p != nil {
 		c.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: p.Name, State: p.State}}
 	}
@@ -80,7 +79,6 @@ func CondensePod(pod *corev1.Pod) *corev1.Pod {
 		// Most machines have the same image.
 		c.Spec.Containers = []corev1.Container{{Name: known(p.Name), Image: unique.Make(p.Image).Value(), Resources: computed(p.Resources)}}
 	}
-	// Only few pods have ports of their node.
 	if ports := hostPorts(pod); len(ports) > 0 {
 		if len(c.Spec.Containers) == 0 {
 			c.Spec.Containers = make([]corev1.Container, 1)
@@ -92,8 +90,8 @@ func CondensePod(pod *corev1.Pod) *corev1.Pod {
 	return c
 }
 
-// outOfMemory reports whether a container of a pod was killed for lack of memory: what it
-// was limited to is told then.
+// outOfMemory reports whether a container of a pod was killed for lack of memory; its limit is
+// reported then.
 func outOfMemory(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
 		t := c.State.Terminated
@@ -104,7 +102,6 @@ func outOfMemory(pod *corev1.Pod) bool {
 	})
 }
 
-// given is what a container has been given of CPU and memory.
 func given(r *corev1.ResourceRequirements) *corev1.ResourceRequirements {
 	if r == nil {
 		return nil
@@ -112,7 +109,6 @@ func given(r *corev1.ResourceRequirements) *corev1.ResourceRequirements {
 	return &corev1.ResourceRequirements{Requests: computed(*r).Requests}
 }
 
-// computed are the requests and limits of CPU and memory.
 func computed(r corev1.ResourceRequirements) (out corev1.ResourceRequirements) {
 	some := func(of corev1.ResourceList) (out corev1.ResourceList) {
 		for _, name := range computedResources {
@@ -128,20 +124,19 @@ func computed(r corev1.ResourceRequirements) (out corev1.ResourceRequirements) {
 	return corev1.ResourceRequirements{Requests: some(r.Requests), Limits: some(r.Limits)}
 }
 
-// CondenseConfigMap keeps a digest of the content. One that VM-Operator wrote
-// stays whole: its content is the only place where some things are kept. That it was
-// the last to apply it is kept, too.
+// CondenseConfigMap keeps a digest of the content and whether the operator was the last to apply
+// it. One that VM-Operator wrote stays whole: some of its content is stored nowhere else.
 func CondenseConfigMap(cm *corev1.ConfigMap) *corev1.ConfigMap {
 	c := &corev1.ConfigMap{ObjectMeta: condensedMeta(cm), Data: cm.Data}
 	c.Labels, c.Annotations = kept(cm.Labels), kept(cm.Annotations)
 	if cm.Labels[names.LabelComponent] == names.ComponentUserData {
-		c.BinaryData = cm.BinaryData // there is none, or it is not deleted
+		c.BinaryData = cm.BinaryData // empty, or the ConfigMap is not deleted
 	}
 	if formerApplied(cm) {
 		c.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: names.FieldManager, Operation: metav1.ManagedFieldsOperationApply}}
 	}
 	if _, err := resetCounter(cm); err == nil {
-		// Mostly the digest is in the annotations, too: one string for both.
+		// Mostly the annotation has the same digest: share the string.
 		digest := content(cm.Data)
 		if applied := cm.Annotations[names.AnnotationContent]; applied == digest {
 			digest = applied
@@ -159,10 +154,10 @@ func CondenseService(s *corev1.Service) *corev1.Service {
 	return c
 }
 
-// CondenseSecret keeps no secret: that there is one, its version, and for which machine
-// it was made if there is nothing in it but a password. Of a certificate that the
-// operator has made, of one that exports a disk or serves or copies an image, it keeps that, and of one with user data of a manifest all: the
-// manifest has it, too.
+// CondenseSecret drops the secret data. It keeps the version and, if a password is all there is,
+// the machine it was made for. Of a certificate made by the operator, and of Secrets for
+// exporting a disk or serving or copying an image, it keeps that; user data of a manifest is kept
+// whole, as the manifest has it, too.
 func CondenseSecret(s *corev1.Secret) *corev1.Secret {
 	c := &corev1.Secret{ObjectMeta: condensedMeta(s)}
 	c.Labels = picked(s.Labels, names.LabelName, names.LabelInstance, names.LabelComponent)
@@ -193,7 +188,7 @@ func CondenseSecret(s *corev1.Secret) *corev1.Secret {
 	return c
 }
 
-// CondenseForeign keeps of another owner's object what says whose it is.
+// CondenseForeign keeps what identifies the owner of another owner's object.
 func CondenseForeign(o metav1.Object) *metav1.ObjectMeta {
 	return &metav1.ObjectMeta{
 		Name: o.GetName(), OwnerReferences: o.GetOwnerReferences(),
@@ -201,14 +196,14 @@ func CondenseForeign(o metav1.Object) *metav1.ObjectMeta {
 	}
 }
 
-// labelManagedBy is Kubernetes' label for the program that looks after an object.
+// labelManagedBy is Kubernetes' label for the program that manages an object.
 const labelManagedBy = "app.kubernetes.io/managed-by"
 
-// CondenseClaim keeps of a claim what its machine asks for and how it is.
+// CondenseClaim keeps a claim's labels, requests and state.
 func CondenseClaim(pvc *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 	c := &corev1.PersistentVolumeClaim{ObjectMeta: condensedMeta(pvc)}
 	c.Labels, c.Annotations = kept(pvc.Labels), kept(pvc.Annotations)
-	if pvc.Annotations[names.AnnotationFilled] != "" || pvc.Annotations[names.AnnotationRestoreOf] != "" { // who would clone it, or has to restore it
+	if pvc.Annotations[names.AnnotationFilled] != "" || pvc.Annotations[names.AnnotationRestoreOf] != "" { // needed to clone or to restore it
 		for _, key := range names.AnnotationsProvisioner {
 			if p := pvc.Annotations[key]; p != "" {
 				c.Annotations[known(key)] = known(p)
@@ -223,14 +218,13 @@ func CondenseClaim(pvc *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeCl
 		c.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: storage}
 	}
 	c.Status.Phase = corev1.PersistentVolumeClaimPhase(known(string(pvc.Status.Phase)))
-	// Of a machine's disk nobody asks what its volume has.
+	// The capacity is read for VirtualDisks only.
 	if storage, ok := pvc.Status.Capacity[corev1.ResourceStorage]; ok && pvc.Labels[names.LabelDisk] != "" {
 		c.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: storage}
 	}
 	return c
 }
 
-// condensedMeta is the metadata without labels and annotations.
 func condensedMeta(o metav1.Object) metav1.ObjectMeta {
 	m := metav1.ObjectMeta{
 		Name: o.GetName(), Namespace: o.GetNamespace(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(),
@@ -244,7 +238,7 @@ func condensedMeta(o metav1.Object) metav1.ObjectMeta {
 	return m
 }
 
-// kept is a map without what nobody looks at, with known strings.
+// kept drops the entries that no decision reads and interns the rest.
 func kept(m map[string]string) map[string]string {
 	m = reconcile.Readable(m)
 	if len(m) == 0 {
@@ -257,7 +251,6 @@ func kept(m map[string]string) map[string]string {
 	return out
 }
 
-// picked are the entries of some keys.
 func picked(m map[string]string, keys ...string) map[string]string {
 	n := 0
 	for _, k := range keys {
@@ -268,7 +261,7 @@ func picked(m map[string]string, keys ...string) map[string]string {
 	if n == 0 {
 		return nil
 	}
-	out := make(map[string]string, n) // of the keys most objects have few
+	out := make(map[string]string, n) // most objects have few of the keys
 	for _, k := range keys {
 		if v, ok := m[k]; ok {
 			out[k] = known(v)
@@ -277,8 +270,7 @@ func picked(m map[string]string, keys ...string) map[string]string {
 	return out
 }
 
-// known is a string, in the memory of the program if it is one of those that
-// objects have over and over.
+// known interns strings that many objects share.
 func known(s string) string {
 	switch s {
 	case names.LabelName:
@@ -323,8 +315,7 @@ func known(s string) string {
 	return s
 }
 
-// CondenseCertificate keeps of a Secret which keys of a certificate have something in
-// them, and nothing of what it is.
+// CondenseCertificate keeps which keys of a certificate are not empty, without their values.
 func CondenseCertificate(s *corev1.Secret) *corev1.Secret {
 	c := &corev1.Secret{ObjectMeta: condensedMeta(s)}
 	for _, key := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey} {

@@ -9,22 +9,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// configMemory is what is kept in the ConfigMap and nowhere else.
+// configMemory is what is stored in the ConfigMap and nowhere else.
 type configMemory struct {
 	resets     int64
 	request    string // the last one that was counted
 	instanceID string
-	generation int64 // of the specification that it is made from
+	generation int64 // of the specification it is made from
 	resetEnds  bool  // a reset by the guest ends the machine
-	// dataOwner is the user to whom the files of VM-Operator's runner were given.
+	// dataOwner is the user who was given the files of VM-Operator's runner.
 	dataOwner string
 }
 
-// remembered reads the memory and counts a request for a reset that is new.
+// remembered reads the memory and counts a new request for a reset.
 //
-// Counter and request are written together and only over the version that was
-// read: each request is counted once, whatever fails. One that is older than
-// the ConfigMap asks for nothing.
+// Counter and request are written together and only over the version that was read, so each
+// request is counted exactly once. A request older than the ConfigMap is ignored.
 func (d *decision) remembered() configMemory {
 	request := d.s.VM.Annotations[names.AnnotationResetRequest]
 	old := d.s.ConfigMap
@@ -42,7 +41,7 @@ func (d *decision) remembered() configMemory {
 	} else if d.owned(old) {
 		m = fromVMOperator(old, request)
 	} else {
-		m = configMemory{request: request} // it could be anybody's, and is not read
+		m = configMemory{request: request} // the label may be forged; it is not read
 	}
 	if request != "" && request != m.request {
 		m.resets, m.request = m.resets+1, request
@@ -53,8 +52,8 @@ func (d *decision) remembered() configMemory {
 	return m
 }
 
-// content returns a digest of a ConfigMap's content. It shows whether another writer has changed
-// it, without writing the YAML again to compare.
+// content returns a digest of a ConfigMap's content, which shows whether another client has
+// changed it without writing the YAML again.
 func content(data map[string]string) string {
 	if digest, ok := data[condensedContent]; ok {
 		return digest
@@ -70,8 +69,8 @@ func resetCounter(cm *corev1.ConfigMap) (int64, error) {
 	return strconv.ParseInt(cm.Annotations[names.AnnotationResetCounter], 10, 64)
 }
 
-// fromVMOperator finds the memory in a ConfigMap that VM-Operator wrote. It
-// knows no requests: one that is there already was made to nobody.
+// fromVMOperator reads the memory from a ConfigMap that VM-Operator wrote. It knows no requests:
+// an existing one was not made to it.
 func fromVMOperator(old *corev1.ConfigMap, request string) configMemory {
 	m := configMemory{request: request}
 	c, _, err := runnerconfig.Parse([]byte(old.Data[names.ConfigKey]))
@@ -104,6 +103,6 @@ func (m configMemory) keep(cm *corev1.ConfigMap) {
 	}
 }
 
-// condensedContent is under which key a condensed ConfigMap has the digest of
-// its content. No ConfigMap of an API server has such a key.
+// condensedContent is the key of the digest in a condensed ConfigMap. It is not a valid key for
+// the API server.
 const condensedContent = "/content"

@@ -5,15 +5,15 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// Decide is total and deterministic: equal snapshots give equal plans, and the
-// snapshot is not changed.
+// Decide is total and deterministic: equal snapshots give equal plans, and the snapshot is not
+// changed.
 //
-// A machine that is being deleted and one whose specification is invalid get no
-// new objects. The pod of the one is deleted, and the machine let go when it has
-// ended; that of the other is left alone, unless the machine should stop.
+// A machine that is being deleted and one whose specification is invalid get no new objects. In
+// the first case the pod is deleted, and the finalizer removed when it has ended; in the second
+// it is left alone, unless the machine should stop.
 func Decide(s Snapshot) reconcile.Plan {
 	if s.VM == nil || s.Bare && s.VM.DeletionTimestamp == nil {
-		return reconcile.Plan{} // there is nothing to decide about
+		return reconcile.Plan{}
 	}
 	d := begin(&s)
 	d.end, d.ranWith = d.stored.LastEnd, d.stored.Claims
@@ -42,14 +42,14 @@ func Decide(s Snapshot) reconcile.Plan {
 		d.makeUserData()
 		d.findGrant()
 		if d.recordOrigin() {
-			_ = d.makeConfigMap() // the finding says the same
+			_ = d.makeConfigMap() // reported by the finding
 		}
 		d.makeClaims()
 		d.findRenewal()
 		d.power()
 		if !d.invalid {
-			// What a running machine does not wait for comes last, so that a
-			// refusal keeps no machine from running.
+			// Last what a running machine does not wait for, so that a refusal keeps no machine
+			// from running.
 			d.annotatePod()
 			d.attachDisks()
 			d.resize()
@@ -65,8 +65,8 @@ func Decide(s Snapshot) reconcile.Plan {
 	return d.plan
 }
 
-// unstartable reports whether the machine has no pod and gets none because of its
-// class: nothing is made for it then.
+// unstartable reports whether the machine has no pod and gets none because of its class; nothing
+// is created for it then.
 func (d *decision) unstartable() bool {
 	if !d.unfit() || d.pod.exists() {
 		return false
@@ -77,11 +77,11 @@ func (d *decision) unstartable() bool {
 	return true
 }
 
-// deleted is for a machine that is being deleted. Its pod is deleted, and the
-// machine stays until that has ended. Its other objects go with it by their owner
-// references, and nothing must bring them back.
+// deleted handles a machine that is being deleted. Its pod is deleted, and the machine stays
+// until that has ended. Other objects go with it by their owner references and must not be
+// recreated.
 //
-// Who deletes a machine with --cascade=orphan wants its pod to run on.
+// With --cascade=orphan the pod runs on.
 func (d *decision) deleted() {
 	d.findRestart()
 	d.configuration.setFalse(spec.ReasonMachineDeleted, "the machine is being deleted")

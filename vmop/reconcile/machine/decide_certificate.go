@@ -13,9 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// NamedCertificate is the name of the Secret that [Snapshot.Certificate] is to hold,
-// of a machine that is to start, or that changes are about to restart, and whose display
-// identifies itself; empty if none need be read. pod is [Snapshot.Pod].
+// NamedCertificate returns the name of the Secret that [Snapshot.Certificate] must hold: for a
+// machine that is to start, or that changes are about to restart, with TLS on its display. It is
+// empty if none need be read. pod is [Snapshot.Pod].
 func NamedCertificate(vm *spec.VirtualMachine, pod *corev1.Pod) string {
 	if pod != nil && !looksAhead(vm) || staysStopped(vm) || vm.DeletionTimestamp != nil || vm.Spec.VM.Display == nil || vm.Spec.VM.Display.TLS == nil || !encrypts(manifest.Defaulted(vm)) {
 		return ""
@@ -23,21 +23,20 @@ func NamedCertificate(vm *spec.VirtualMachine, pod *corev1.Pod) string {
 	return vm.Spec.VM.Display.TLS.SecretName
 }
 
-// encrypts reports whether a machine, which must have its defaults, has a display
-// that needs a certificate: that of a UNIX socket does not.
+// encrypts reports whether a machine, with defaults applied, has a display that needs a
+// certificate; one on a UNIX socket does not.
 func encrypts(vm *spec.VirtualMachine) bool {
 	d := vm.Spec.VM.Display
 	return d.TLS != nil && slices.ContainsFunc(d.Servers(), func(s spec.DisplayServer) bool { return !s.OnSocket })
 }
 
-// MakesCertificate reports whether the operator makes the certificate of a machine's
-// display, so that a [Snapshot] of it has Certificates.
+// MakesCertificate reports whether the operator creates the certificate of a machine's display,
+// so that a [Snapshot] of it needs Certificates.
 func MakesCertificate(vm *spec.VirtualMachine) bool {
 	d := vm.Spec.VM.Display
 	return d != nil && d.TLS != nil && d.TLS.GenerateSecret
 }
 
-// findCertificate sees to the certificate of the display.
 func (d *decision) findCertificate() {
 	switch {
 	case !encrypts(d.vm):
@@ -48,8 +47,8 @@ func (d *decision) findCertificate() {
 	}
 }
 
-// makeCertificate makes a certificate where there is none that is good, and another
-// one in time for a machine that should run: it counts from the next start.
+// makeCertificate creates a certificate where none is valid, and renews it in time for a machine
+// that should run: the new one is used from the next start.
 func (d *decision) makeCertificate() {
 	c := objects.PickCertificate(d.vm, d.s.Certificates, d.s.Now)
 	d.certificate = c.Secret
@@ -74,7 +73,7 @@ func (d *decision) makeCertificate() {
 	}
 }
 
-// formerCertificate finds a certificate that only the next pod has.
+// formerCertificate finds a certificate that only the next pod uses.
 func (d *decision) formerCertificate() {
 	was := d.pod.pod.Annotations[names.AnnotationCertificate]
 	if was == "" || d.certificate == "" || was == d.certificate {
@@ -86,8 +85,8 @@ func (d *decision) formerCertificate() {
 	})
 }
 
-// awaitCertificate keeps a machine from being started without the certificate of its
-// display: its pod would come to nothing, time and again.
+// awaitCertificate keeps a machine from being started without the certificate of its display: its
+// pod would fail repeatedly.
 func (d *decision) awaitCertificate() {
 	if d.pod.state != podAbsent || !d.wanted() {
 		return
@@ -109,7 +108,6 @@ func (d *decision) awaitCertificate() {
 	d.wakeAt(d.s.Now.Add(d.secretPause(spec.ConditionConfigurationApplied, spec.ReasonTLSSecretMissing)))
 }
 
-// missingKeys are the keys that the Secret of a certificate must have and has not.
 func missingKeys(s *corev1.Secret) []string {
 	var lacks []string
 	for _, key := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey} {

@@ -12,8 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// findClaims finds the claims that the machine needs, under whatever names, and
-// judges them.
 func (d *decision) findClaims() {
 	all := machineconfig.Disks(d.vm)
 	d.claims = make([]neededClaim, 1, len(all)+1)
@@ -45,7 +43,7 @@ func (d *decision) findClaims() {
 	}
 	d.disks = all
 	if len(d.hot) > 0 {
-		// The claims refer to the entries of the one list; the other is made of them.
+		// The claims refer to entries of all, so d.disks is a separate list.
 		d.disks = slices.DeleteFunc(slices.Clone(all), func(disk machineconfig.Disk) bool { return d.isHot(disk.Claim) })
 	}
 	d.recallClaims()
@@ -61,10 +59,9 @@ func (d *decision) findClaims() {
 	d.devices.setTrue(spec.ReasonBlockDevicesReady, "all volume claims are bound")
 }
 
-// claimNamed is a claim that the operator makes, or has made. One of the former name
-// counts if it has the labels by which VM-Operator found it, and if the machine does
-// not run, and has not run, with one that was made since: a former claim that is
-// restored then is not put in its place.
+// claimNamed returns a claim that the operator creates or has created. One of the former name
+// counts if it has VM-Operator's labels and the machine does not run, and did not last run, with
+// a claim of the present name: a former claim restored later does not replace that.
 func (d *decision) claimNamed(name, disk string) neededClaim {
 	former := objects.FormerClaim(d.vm.Name, disk)
 	if c := d.claim(former); c != nil && d.ours(c) && !d.succeeded(name, disk) {
@@ -73,8 +70,7 @@ func (d *decision) claimNamed(name, disk string) neededClaim {
 	return neededClaim{name: name, found: d.claim(name)}
 }
 
-// succeeded reports whether the machine runs, or was the last to run, with the claim
-// of the present name.
+// succeeded reports whether the machine runs, or last ran, with the claim of the present name.
 func (d *decision) succeeded(name, disk string) bool {
 	if d.pod.state != podAbsent && d.pod.state != podForeign && d.pod.state != podOrphaned && d.claim(name) != nil && slices.Contains(objects.PodClaims(d.pod.pod), name) {
 		return true
@@ -82,8 +78,8 @@ func (d *decision) succeeded(name, disk string) bool {
 	return slices.ContainsFunc(d.stored.Claims, func(c spec.MachineClaim) bool { return c.Disk == disk && c.ClaimName == name })
 }
 
-// noteMode keeps how a claim that is there is used, whatever the manifest says now:
-// Kubernetes does not change it, and mounts it in no other way.
+// noteMode keeps the volume mode of an existing claim, whatever the manifest says now: it is
+// immutable.
 func (d *decision) noteMode(c *neededClaim) {
 	if c.found == nil || c.found.Spec.VolumeMode == nil {
 		return
@@ -94,8 +90,8 @@ func (d *decision) noteMode(c *neededClaim) {
 	d.modes[c.name] = *c.found.Spec.VolumeMode
 }
 
-// judge says what is wrong with a claim. A claim that is merely not bound yet
-// keeps no pod from being made: its volume may be made for the pod's node.
+// judge checks a claim. One that is merely not bound does not keep a pod from being created: its
+// volume may be provisioned for the pod's node.
 func (d *decision) judge(c *neededClaim) {
 	switch pvc := c.found; {
 	case pvc == nil && c.ofRef():
@@ -151,14 +147,13 @@ func (d *decision) judge(c *neededClaim) {
 		disk := pvc.Labels[names.LabelDisk]
 		d.devices.setWaiting(spec.ReasonBlockDevicesNotReady, named(names.KindClaim, c.name), "claim %s of %s is that of VirtualDisk %s, which is not in it yet; see kubectl describe vd %s", c.name, c.field(), disk, disk)
 	case pvc.Status.Phase != corev1.ClaimBound && !d.wanted():
-		// Its volume may be made when there is a pod.
+		// Its volume may be provisioned once there is a pod.
 		d.devices.setFalse(spec.ReasonBlockDevicesNotReady, "claim %s of %s has no volume yet; see kubectl describe pvc %s", c.name, c.field(), c.name)
 	case pvc.Status.Phase != corev1.ClaimBound:
 		d.devices.setWaiting(spec.ReasonBlockDevicesNotReady, named(names.KindClaim, c.name), "claim %s of %s waits for a volume; see kubectl describe pvc %s", c.name, c.field(), c.name)
 	}
 }
 
-// wantedClaim is the claim as the operator makes it.
 func (d *decision) wantedClaim(c *neededClaim) *corev1.PersistentVolumeClaim {
 	if c.disk == nil {
 		return objects.RunnerDataClaim(d.vm, d.s.Settings)
@@ -166,7 +161,6 @@ func (d *decision) wantedClaim(c *neededClaim) *corev1.PersistentVolumeClaim {
 	return objects.DiskClaim(d.vm, *c.disk)
 }
 
-// makeClaims makes the claims that do not exist.
 func (d *decision) makeClaims() {
 	for i := range d.claims {
 		c := &d.claims[i]
@@ -177,7 +171,7 @@ func (d *decision) makeClaims() {
 		if c.disk == nil {
 			pvc.Annotations = map[string]string{names.AnnotationOrigin: string(machineconfig.OriginVMOP)}
 		}
-		if uid := d.s.VM.UID; uid != "" { // a machine of a cluster
+		if uid := d.s.VM.UID; uid != "" { // a cluster's machine
 			if pvc.Annotations == nil {
 				pvc.Annotations = map[string]string{}
 			}
@@ -187,7 +181,6 @@ func (d *decision) makeClaims() {
 	}
 }
 
-// updateClaims brings labels and annotations up to date and lets claims grow.
 func (d *decision) updateClaims() {
 	for i := range d.claims {
 		c := &d.claims[i]
@@ -200,7 +193,7 @@ func (d *decision) updateClaims() {
 		grows := false
 		switch order := spec.CompareQuantities(want, have); {
 		case order > 0:
-			// Kubernetes lets a claim grow once it is bound.
+			// Kubernetes allows growing only bound claims.
 			grows = c.found.Status.Phase == corev1.ClaimBound
 		case order < 0 && c.disk != nil && !want.IsZero():
 			d.configuration.setProblem(spec.ReasonShrinkRefused, named(names.KindClaim, c.name), "%s asks for %s, but claim %s has %s already, and volumes do not shrink; ask for %[4]s again",
@@ -211,7 +204,7 @@ func (d *decision) updateClaims() {
 		}
 		u := reconcile.UpdateClaim{Name: c.name, UID: c.found.UID, ResourceVersion: c.found.ResourceVersion, Labels: labels, Annotations: annotations}
 		if grows {
-			u.Storage = new(want) // most decisions need no copy of it
+			u.Storage = new(want) // copied only if needed
 		}
 		d.do(u, &d.devices)
 	}

@@ -4,8 +4,8 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// finished is for a pod that has ended by itself. Its end is written to the
-// status first and acted upon when it is seen there.
+// finished handles a pod that has ended by itself. Its end is written to the status first and
+// acted upon when it is observed there.
 func (d *decision) finished() {
 	pod := d.pod.pod
 	noted := d.stored.LastEnd != nil && d.stored.LastEnd.PodUID == pod.UID

@@ -11,16 +11,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// nextPod is the name of the pod that the machine gets next.
 func (d *decision) nextPod() string { return objects.PodName(d.vm.Name) }
 
-// newPod is the pod, with what must be known about it later.
 func (d *decision) newPod() *corev1.Pod {
 	pod := d.plainPod()
 	reconcile.Stamp(pod)
-	// Neither is in the digest: disks come and go while the pod is there.
+	// Neither is in the digest: disks come and go during the pod's life.
 	objects.AddAttached(pod, d.mounts)
-	// Not in the digest: it is brought up to date where the pod is.
+	// Not in the digest: an existing pod is updated.
 	objects.PassOn(d.s.VM, &d.s.Settings.Allowed).AddTo(pod)
 	if uid := d.s.VM.UID; uid != "" {
 		pod.Annotations[names.AnnotationMadeFor] = string(uid)
@@ -57,15 +55,14 @@ func (d *decision) podInput() objects.PodInput {
 	return in
 }
 
-// computesRequests reports whether the manifest leaves it to the operator what the
-// pod asks for.
+// computesRequests reports whether the operator computes the pod's requests.
 func (d *decision) computesRequests() bool {
 	_, computed := objects.RecordedRequests(d.plainPod())
 	return computed
 }
 
-// limited reports whether the pod has or is to have limits: one was refused
-// without them. A pod that exists keeps what it was made with.
+// limited reports whether the pod has or must have limits: one was refused without them. An
+// existing pod keeps what it was made with.
 func (d *decision) limited() bool {
 	if d.pod.exists() {
 		r, _ := objects.RecordedRequests(d.pod.pod)
@@ -75,12 +72,11 @@ func (d *decision) limited() bool {
 	return slices.ContainsFunc(d.s.Failures, func(f reconcile.Failure) bool { return f.Target == create && f.WantsLimits() })
 }
 
-// takesOver reports whether files of the machine may still be those of
-// VM-Operator's runner, which was root: until a pod has given them to the runner's
-// user.
+// takesOver reports whether files of the machine may still belong to VM-Operator's runner, which
+// was root, because no pod has given them to the runner's user.
 //
-// The ConfigMap remembers it. VM-Operator takes back what vmop has added to it when
-// it writes it, so that what it writes after the way back is taken over once more.
+// The ConfigMap remembers it. VM-Operator drops vmop's additions when it writes the ConfigMap, so
+// files it writes after a way back are taken over once more.
 func (d *decision) takesOver() bool {
 	return d.s.Settings.TakeOverData && d.origin == machineconfig.OriginVMOperator && d.remembered().dataOwner != strconv.Itoa(objects.RunnerUser)
 }

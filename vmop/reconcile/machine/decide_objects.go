@@ -21,14 +21,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// makeSecret sees to the display secret. Any that has the labels is one; it is
-// somebody's password and never changed.
+// makeSecret ensures the display secret. Any Secret with the labels is one; an existing password
+// is never changed.
 func (d *decision) makeSecret() {
 	d.secret = objects.PickDisplaySecret(d.vm.Name, d.s.DisplaySecrets)
 	if d.secret == nil && objects.WantsDisplaySecret(d.vm) {
 		d.unmade = true
 		if other := d.s.SecretInTheWay; other != nil {
-			d.wakeAt(d.s.Now.Add(nameRetry)) // no cache shows it
+			d.wakeAt(d.s.Now.Add(nameRetry)) // it is in no cache
 			if d.configuration.setProblem(spec.ReasonNameTaken, named(names.KindSecret, other.Name),
 				"Secret %s is not a display secret of the machine%s; rename it or the machine, or label it as one", other.Name, whose(other)) {
 				d.configuration.further = fmt.Sprintf(": with %s=%s, %s=%s and %s=%s its display-password counts for the machine; it is not changed by itself",
@@ -44,7 +44,7 @@ func (d *decision) makeSecret() {
 	}
 }
 
-// whose says in brackets whom an object belongs to, as far as it tells.
+// whose returns, in brackets, whom an object belongs to, if known.
 func whose(o *metav1.ObjectMeta) string {
 	instance, by := o.Labels[names.LabelInstance], o.Labels[labelManagedBy]
 	switch owner := metav1.GetControllerOfNoCopy(o); {
@@ -60,15 +60,14 @@ func whose(o *metav1.ObjectMeta) string {
 	return ""
 }
 
-// renews reports whether a guest that reboots is to end its pod, because changes wait
-// for the next one. It is not, if there could be no next one: somebody's machine
-// would be away for a reboot, or a claim that its pod alone still keeps.
+// renews reports whether a guest's reboot is to end its pod because changes wait for the next
+// one. It is not if the next one could not start: another user's machine would stay down after a
+// reboot, or lose a claim that only its pod still protects.
 func (d *decision) renews() bool {
 	return d.pod.state == podRunning && len(d.awaiting) > 0 && !d.unmade && !d.unsuitable && !d.unfit() && !d.short() && !d.lacks
 }
 
-// makeConfigMap sees to the runner's configuration. What it returns says why there
-// can be none, and is found already.
+// makeConfigMap ensures the runner's configuration. The error it returns is already in a finding.
 func (d *decision) makeConfigMap() error {
 	old := d.s.ConfigMap
 	switch {
@@ -97,7 +96,6 @@ func (d *decision) makeConfigMap() error {
 	return d.writeConfigMap(made)
 }
 
-// writeConfigMap makes or changes the ConfigMap, if it is not as it should be.
 func (d *decision) writeConfigMap(made configured) error {
 	old, wanted := d.s.ConfigMap, made.wanted
 	reconcile.Stamp(wanted, made.source)
@@ -105,7 +103,7 @@ func (d *decision) writeConfigMap(made configured) error {
 		d.configured = true
 		return nil
 	}
-	// Before it is unmade, which is a reason to keep a guest that reboots: the note is of the
+	// Before unmade is set, which is a reason to keep a guest that reboots: the note is about the
 	// configuration that is applied.
 	note, _ := d.notedDocuments(wanted.Annotations[names.AnnotationApplied])
 	d.unmade = true
@@ -121,26 +119,25 @@ func (d *decision) writeConfigMap(made configured) error {
 		d.do(reconcile.Create{Object: wanted}, &d.configuration)
 		return nil
 	}
-	// Counters are in it, so a newer one must not be overwritten.
+	// It contains counters, so a newer version must not be overwritten.
 	wanted.ResourceVersion = old.ResourceVersion
 	d.do(reconcile.Apply{Object: wanted}, &d.configuration)
 	return nil
 }
 
-// unchanged reports whether the ConfigMap is as it should be.
 func unchanged(wanted, old *corev1.ConfigMap) bool {
 	return reconcile.Applied(wanted, old) && old.Annotations[names.AnnotationContent] == content(old.Data)
 }
 
-// configured is a configuration with the ConfigMap that it is for, still without its
-// content, and what its digest is made from.
+// configured is a configuration with its ConfigMap, still without content, and the source of its
+// digest.
 type configured struct {
 	config runnerconfig.Config
 	wanted *corev1.ConfigMap
 	source []byte
 }
 
-// configure makes the configuration of a machine that is d.grantedVM, but perhaps for its
+// configure builds the configuration of vm, which is d.grantedVM except perhaps for its
 // documents.
 func (d *decision) configure(vm *spec.VirtualMachine) (configured, error) {
 	memory := d.remembered()
@@ -167,7 +164,7 @@ func (d *decision) configure(vm *spec.VirtualMachine) (configured, error) {
 		config.Runner.MachineUID = string(d.s.VM.UID)
 	}
 	if !d.wanted() && memory.generation > 0 {
-		// Nobody reads of a new generation that is otherwise the same.
+		// The runner does not read a new generation that is otherwise the same.
 		config.Runner.Generation, config.Runner.GuestResetEnds = memory.generation, memory.resetEnds
 	}
 	memory.generation, memory.resetEnds = config.Runner.Generation, config.Runner.GuestResetEnds
@@ -176,7 +173,7 @@ func (d *decision) configure(vm *spec.VirtualMachine) (configured, error) {
 	}
 	wanted := objects.BareConfigMap(d.vm, &d.s.Settings)
 	memory.keep(wanted)
-	// Numbers are always encoded.
+	// Numbers always encode.
 	granted, _ := json.Marshal(d.grant)
 	wanted.Annotations[names.AnnotationGranted] = string(granted)
 	source, err := configSource(&config, objects.LoggingProperties(d.vm, &d.s.Settings))
@@ -186,15 +183,15 @@ func (d *decision) configure(vm *spec.VirtualMachine) (configured, error) {
 	return configured{config, wanted, source}, nil
 }
 
-// notedDocuments is what the ConfigMap notes if it has what was applied, and that ConfigMap
-// without its content. The note is empty if there are no documents.
+// notedDocuments returns the note for the ConfigMap if it contains what was applied, and that
+// ConfigMap without content. The note is empty without documents.
 func (d *decision) notedDocuments(applied string) (note string, wanted *corev1.ConfigMap) {
 	if d.documents == "" {
 		return "", nil
 	}
 	made, err := d.configure(brief(d.grantedVM()))
 	if err != nil {
-		return "", nil // with the documents it is the same
+		return "", nil // with the documents it fails the same way
 	}
 	reconcile.Stamp(made.wanted, made.source, []byte(d.documents), []byte(applied))
 	note = d.documents + "." + made.wanted.Annotations[names.AnnotationApplied]
@@ -202,7 +199,6 @@ func (d *decision) notedDocuments(applied string) (note string, wanted *corev1.C
 	return note, made.wanted
 }
 
-// configSource is all that the content of a ConfigMap is made from, for its digest.
 func configSource(config *runnerconfig.Config, logging string) ([]byte, error) {
 	data, err := config.JSON()
 	if err != nil {
@@ -218,7 +214,6 @@ func configSource(config *runnerconfig.Config, logging string) ([]byte, error) {
 	return w.Result()
 }
 
-// grantedVM is the machine as the runner is told of it.
 func (d *decision) grantedVM() *spec.VirtualMachine {
 	all := objects.GuestAmounts(d.vm)
 	if d.grant == all {
@@ -234,7 +229,6 @@ func (d *decision) grantedVM() *spec.VirtualMachine {
 	return &vm
 }
 
-// makeService sees to the load balancer.
 func (d *decision) makeService() {
 	old, wanted := d.s.Service, objects.Service(d.vm, d.s.Settings, objects.UsedDisplaySecret(d.vm, d.s.DisplaySecrets))
 	switch {

@@ -14,30 +14,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Two operators may feel responsible for one machine: one of the cluster and one of
-// a namespace, or one that somebody runs on his own computer. The first is named in
-// the machine's ConfigMap, and stays responsible as long as it is there. The other
-// one asks by a claim in the same place, and leaves the machine alone when it is
-// answered. When it is not, the first is gone, and the machine is the other's.
+// Two operators may feel responsible for one machine: one of the cluster and one of a namespace,
+// or one that a user runs locally. The first is named in the machine's ConfigMap and stays
+// responsible while it runs. The other one writes a claim there, and leaves the machine alone
+// when that is answered. Without an answer it takes over the machine.
 const (
 	// answersWithin is how long an operator may take to answer.
 	answersWithin = 30 * time.Second
-	// claimsInterval is when an operator that was answered asks again: the other may
-	// have been removed since.
+	// claimsInterval is when an operator that was answered claims again: the other may have been
+	// removed since.
 	claimsInterval = 10 * time.Minute
-	// rivalGone is how long after its last claim another operator is told of.
+	// rivalGone is how long after its last claim another operator is reported.
 	rivalGone = 2*claimsInterval + 5*time.Minute
-	// formerInterval is how long something that VM-Operator wrote is not noted anew.
+	// formerInterval is how long a write by VM-Operator is not noted again.
 	formerInterval = time.Minute
 )
 
-// FormerOperator is by what name VM-Operator's own operator is told of, which knows
-// nothing of claims: one is noted in its place when it is seen to write. No operator
-// of ours has this name.
+// FormerOperator is the name for VM-Operator's own operator, which knows nothing of claims: one
+// is noted in its place when it is seen to write. No vmop operator has this name.
 const FormerOperator = "VM-Operator"
 
-// responsible reports whether this operator looks after the machine. If it does
-// not, the plan has what there is to do about that, and nothing else.
+// responsible reports whether this operator manages the machine. If not, the plan holds what is
+// to be done about that, and nothing else.
 func (d *decision) responsible() bool {
 	me, cm := d.s.Settings.Operator, d.s.ConfigMap
 	if me == "" || cm == nil || cm.DeletionTimestamp != nil || !d.ours(cm) {
@@ -46,7 +44,7 @@ func (d *decision) responsible() bool {
 	holder, text := cm.Annotations[names.AnnotationOperator], cm.Annotations[names.AnnotationOperatorClaim]
 	claimant, at, claimed := readClaim(text)
 	age, answered := d.s.Now.Sub(at), text == cm.Annotations[names.AnnotationOperatorAnswer]
-	claimed = claimed && age > -time.Minute // one of a clock that was ahead is none
+	claimed = claimed && age > -time.Minute // a claim from a clock that was ahead does not count
 	annotate := func(key, value string) bool {
 		return d.do(reconcile.AnnotateConfigMap{Name: cm.Name, UID: cm.UID, ResourceVersion: cm.ResourceVersion, Annotations: map[string]string{key: value}}, &d.sole)
 	}
@@ -56,7 +54,7 @@ func (d *decision) responsible() bool {
 			noted = at
 		}
 		if d.formerActs(noted) && d.s.Now.Sub(noted) >= formerInterval {
-			// Noted first: what shows it is about to be put right.
+			// Noted first: the evidence is about to be overwritten.
 			if annotate(names.AnnotationOperatorClaim, claim(FormerOperator, d.s.Now)) {
 				d.wakeAt(d.s.Now.Add(time.Second))
 				return false
@@ -77,7 +75,7 @@ func (d *decision) responsible() bool {
 			d.sole.further = ": the machine is operator " + me + "'s, and the other leaves it alone"
 		}
 		if !answered && annotate(names.AnnotationOperatorAnswer, text) {
-			// The rest follows when the answer is seen: two writes of one object.
+			// The rest follows when the answer is observed, to avoid two writes of one object.
 			d.wakeAt(d.s.Now.Add(time.Second))
 			return false
 		}
@@ -100,19 +98,19 @@ func (d *decision) responsible() bool {
 	return false
 }
 
-// formerActs reports whether VM-Operator's own operator has written for the machine
-// since this one looks after it, and since that was noted last.
+// formerActs reports whether VM-Operator's own operator has written for the machine since this
+// one manages it and since the last note.
 func (d *decision) formerActs(noted time.Time) bool {
 	c := spec.FindCondition(d.stored.Conditions, spec.ConditionSoleOperator)
 	if c == nil || c.Reason == spec.ReasonCreation {
-		return false // this is a takeover
+		return false // a takeover
 	}
 	return formerApplied(d.s.ConfigMap) ||
 		d.pod.former() && c.LastTransitionTime.Before(&d.pod.pod.CreationTimestamp) && noted.Before(d.pod.pod.CreationTimestamp.Time)
 }
 
-// formerApplied reports whether VM-Operator was the last to apply an object. It does so
-// under the name that we have from it; but all that we apply has a digest.
+// formerApplied reports whether VM-Operator was the last to apply an object. Its field manager
+// has the same name as ours, but all that we apply has a digest.
 func formerApplied(o metav1.Object) bool {
 	return slices.ContainsFunc(o.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool {
 		return m.Manager == names.FieldManager && m.Operation == metav1.ManagedFieldsOperationApply && m.Subresource == "" &&
@@ -120,8 +118,8 @@ func formerApplied(o metav1.Object) bool {
 	})
 }
 
-// Withdraw takes back the claim of an operator that ends to a machine that another one
-// looks after, so that both need not be told of any longer; nil if there is none.
+// Withdraw withdraws the claim of an operator that ends to a machine that another one manages, so
+// that the two are no longer reported; nil if there is none.
 func Withdraw(cm *corev1.ConfigMap, operator string) *reconcile.AnnotateConfigMap {
 	claimant, _, claimed := readClaim(cm.Annotations[names.AnnotationOperatorClaim])
 	holder := cm.Annotations[names.AnnotationOperator]
@@ -131,12 +129,10 @@ func Withdraw(cm *corev1.ConfigMap, operator string) *reconcile.AnnotateConfigMa
 	return &reconcile.AnnotateConfigMap{Name: cm.Name, UID: cm.UID, ResourceVersion: cm.ResourceVersion, Annotations: map[string]string{names.AnnotationOperatorClaim: ""}}
 }
 
-// claim is what readClaim reads.
 func claim(operator string, at time.Time) string {
 	return operator + " " + at.UTC().Format(time.RFC3339)
 }
 
-// readClaim reads an operator and a time.
 func readClaim(text string) (operator string, at time.Time, ok bool) {
 	i := strings.LastIndexByte(text, ' ')
 	if i <= 0 {

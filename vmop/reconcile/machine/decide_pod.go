@@ -13,16 +13,14 @@ import (
 )
 
 const (
-	// unwatchedRetry is when to look again for a pod that nobody watches and
-	// that keeps the machine from being started.
+	// unwatchedRetry is the retry interval for a pod that is not watched and keeps the machine
+	// from being started.
 	unwatchedRetry = 10 * time.Second
-	// nameRetry is when to look again for an object of somebody else that has
-	// the name of one of the machine's. Nobody watches it either.
+	// nameRetry is the retry interval for a foreign object with a name that the machine needs. It
+	// is not watched either.
 	nameRetry = time.Minute
 )
 
-// power sees to it that the pod is there while the machine should run, and only
-// then.
 func (d *decision) power() {
 	switch d.pod.state {
 	case podAbsent:
@@ -40,7 +38,6 @@ func (d *decision) power() {
 	}
 }
 
-// absent is for a machine without a pod.
 func (d *decision) absent() {
 	unnoted := d.noteLost()
 	if !d.wanted() {
@@ -64,8 +61,8 @@ func (d *decision) absent() {
 		d.running.setWaiting(spec.ReasonPodNotFound, named(names.KindPod, d.nextPod()), "pod %s waits for the objects that it needs, which are being made; it follows when they are there", d.nextPod())
 	case d.disksInUse(), d.delayed(), d.unreported(), d.exporting():
 	case unnoted:
-		// With another pod there would be nothing left to tell it by: it is written
-		// first, and acted upon when it is seen there.
+		// Another pod would destroy the evidence: it is written first, and acted upon when
+		// observed.
 		d.endIsNoted()
 	case d.unanswered():
 		d.running.setWaiting(spec.ReasonPodNotFound, named(names.KindPod, d.nextPod()), "that the machine is to run is being noted; pod %s is made then", d.nextPod())
@@ -77,9 +74,8 @@ func (d *decision) absent() {
 	}
 }
 
-// disksInUse reports whether another pod may write to a disk of the machine. A
-// pod that is being deleted may until it is gone: its node may be alive though
-// nobody hears of it.
+// disksInUse reports whether another pod may write to a disk of the machine. A terminating pod
+// may until it is deleted: its node may be alive though it does not report.
 func (d *decision) disksInUse() bool {
 	for i, role := range d.s.roles() {
 		pod := &d.s.Pods[i]
@@ -101,8 +97,6 @@ func (d *decision) disksInUse() bool {
 	return false
 }
 
-// usedBy is the name of a claim of the machine that a pod uses, empty if there
-// is none.
 func (d *decision) usedBy(pod *corev1.Pod) string {
 	for i := range pod.Spec.Volumes {
 		v := pod.Spec.Volumes[i].PersistentVolumeClaim
@@ -118,8 +112,8 @@ func (d *decision) usedBy(pod *corev1.Pod) string {
 	return ""
 }
 
-// unreported reports whether the status still says that the machine runs, which a
-// new runner must not find.
+// unreported reports whether the status still says that the machine runs, which a new runner must
+// not find.
 func (d *decision) unreported() bool {
 	if d.reportedStopped() {
 		return false
@@ -128,7 +122,7 @@ func (d *decision) unreported() bool {
 	return true
 }
 
-// foreign is for a pod that has the name of the machine's next one and is not the machine's.
+// foreign handles a pod that has the name of the machine's next one and is not the machine's.
 func (d *decision) foreign() {
 	pod := d.pod.pod
 	former := false
@@ -152,9 +146,8 @@ func (d *decision) foreign() {
 	}
 }
 
-// pending is for a pod that has not started. If it would be made otherwise now,
-// it is replaced: what keeps it from starting may have been corrected, and no
-// guest notices.
+// pending handles a pod that has not started. If it would be made otherwise now it is replaced:
+// the cause may have been corrected, and no guest runs in it.
 func (d *decision) pending() {
 	pod := d.pod.pod
 	d.noteLost()
@@ -173,8 +166,8 @@ func (d *decision) pending() {
 	}
 }
 
-// awaitsVolume says of a pod that no node takes because a claim of the machine has
-// no volume which claim that is. The scheduler does not.
+// awaitsVolume names the claim without a volume because of which no node takes the pod; the
+// scheduler does not.
 func (d *decision) awaitsVolume() {
 	why := d.pod.unscheduled()
 	if why == nil || d.devices.ok() || d.devices.reason != spec.ReasonBlockDevicesNotReady ||
@@ -191,8 +184,8 @@ func (d *decision) awaitsVolume() {
 	d.running.message += " (no node takes pod " + d.pod.pod.Name + ": " + text + ")"
 }
 
-// outdated reports whether a pod that has not started would be made otherwise now.
-// One of VM-Operator is left alone.
+// outdated reports whether a pod that has not started would be made otherwise now. One of
+// VM-Operator is left alone.
 func (d *decision) outdated() bool {
 	digest := d.pod.pod.Annotations[names.AnnotationApplied]
 	if digest == "" || d.unmade || d.unsuitable || d.invalid || d.unfit() {
@@ -203,8 +196,8 @@ func (d *decision) outdated() bool {
 	return now.Annotations[names.AnnotationApplied] != digest || len(d.awaiting) > 0 || d.restartAsked() || d.mountsTooMuch()
 }
 
-// mountsTooMuch reports whether a pod has a volume for an attachment that is gone, or going:
-// it may be what keeps the pod from starting.
+// mountsTooMuch reports whether a pod has a volume for an attachment that was deleted or is being
+// deleted, which may keep the pod from starting.
 func (d *decision) mountsTooMuch() bool {
 	return slices.ContainsFunc(objects.AttachedBy(d.pod.pod), func(m objects.Attached) bool {
 		return !slices.ContainsFunc(d.s.Attachments, func(a spec.VirtualMachineBlockDeviceAttachment) bool {
@@ -213,7 +206,7 @@ func (d *decision) mountsTooMuch() bool {
 	})
 }
 
-// runs is for a pod whose runner was started.
+// runs handles a pod whose runner was started.
 func (d *decision) runs() {
 	pod := d.pod.pod
 	d.noteLost()
@@ -225,17 +218,17 @@ func (d *decision) runs() {
 		d.running.setProblem(spec.ReasonNodeLost, named(names.KindNode, pod.Spec.NodeName), "node %s does not report about pod %s; repair the node: the machine is not started elsewhere while it may still run there",
 			pod.Spec.NodeName, pod.Name)
 	case d.pod.container != nil && d.pod.container.State.Terminated != nil:
-		// The kubelet tells of the pod a moment after it has told of the container.
+		// The kubelet updates the pod a moment after the container.
 		d.running.setWaiting(spec.ReasonPodFinished, named(names.KindPod, pod.Name), "the runner in pod %s has ended, and its node is about to say what becomes of the pod", pod.Name)
 	case d.pod.container != nil && d.pod.container.State.Running == nil:
-		// Only a pod of VM-Operator is restarted by the kubelet.
+		// The kubelet restarts only pods of VM-Operator.
 		h := d.pod.hindrance(nil)
 		if !h.warning {
 			h.message = "the runner in pod " + pod.Name + " has ended; the kubelet starts it again"
 		}
 		d.running.setProblem(h.reason, h.object, "%s", h.message)
 	case d.restarts && (d.executedIn() != "" || d.deletePod()):
-		// That it is wanted is written down first: the pod goes then.
+		// That it is wanted is written to the status first; then the pod is deleted.
 		d.running.setWaiting(spec.ReasonPodTerminating, named(names.KindPod, pod.Name), podGoes, pod.Name)
 	case d.unheard():
 	default:
@@ -243,8 +236,8 @@ func (d *decision) runs() {
 	}
 }
 
-// annotatePod lets the kubelet look at changed files at once, and brings labels and
-// annotations of the machine to its pod: all in one write.
+// annotatePod makes the kubelet update mounted files at once, and copies labels and annotations
+// of the machine to its pod, in one write.
 func (d *decision) annotatePod() {
 	if d.pod.state != podRunning && d.pod.state != podPending || !d.wanted() {
 		return

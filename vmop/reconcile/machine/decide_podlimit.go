@@ -9,9 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// judgeLimit warns of a limit of memory that the machine meets when its guest uses
-// what it has: the kernel kills QEMU then. A LimitRange of the namespace may have
-// given it to the pod.
+// judgeLimit warns of a memory limit below what the guest may use, because of which the kernel
+// would kill QEMU. A LimitRange of the namespace may have set it.
 func (d *decision) judgeLimit() {
 	if d.pod.state != podPending && d.pod.state != podRunning || !d.wanted() {
 		return
@@ -35,8 +34,8 @@ func (d *decision) judgeLimit() {
 	}
 }
 
-// memoryNeed is what the pod uses when its guest uses all that it has, in bytes: the
-// guest's RAM, and what QEMU and the runner need beside it.
+// memoryNeed returns what the pod uses if its guest uses all its RAM, in bytes: the RAM, and what
+// QEMU and the runner need besides.
 func (d *decision) memoryNeed() (guest, overhead int64) {
 	r, recorded := objects.RecordedRequests(d.pod.pod)
 	if !recorded {
@@ -46,7 +45,7 @@ func (d *decision) memoryNeed() (guest, overhead int64) {
 	return min(objects.GuestAmounts(d.vm).RAM, r.Maximum.RAM), r.Overhead
 }
 
-// explainOOM has an end for lack of memory name the limit, the need and what to change.
+// explainOOM adds the limit, the need and what to change to an end for lack of memory.
 func (d *decision) explainOOM(e *podEnd) {
 	if e.cause != reasonOOMKilled {
 		return

@@ -15,15 +15,14 @@ import (
 // NeededSecret is a Secret that the guest of a machine is provisioned from.
 type NeededSecret struct {
 	Name string
-	// Types are those that it may have; none means any.
+	// Types are the allowed types; none means any.
 	Types []string
-	// Field is the field of the manifest that names it.
+	// Field is the manifest's field that names it.
 	Field string
 }
 
-// NeededSecrets are the Secrets whose states [Snapshot.Secrets] is to have, of a
-// machine that is to start, or that changes are about to restart; none if none need be
-// looked for. pod is [Snapshot.Pod].
+// NeededSecrets returns the Secrets whose states [Snapshot.Secrets] must have, for a machine that
+// is to start, or that changes are about to restart; otherwise none. pod is [Snapshot.Pod].
 func NeededSecrets(vm *spec.VirtualMachine, pod *corev1.Pod) []NeededSecret {
 	if pod != nil && !looksAhead(vm) || staysStopped(vm) || vm.DeletionTimestamp != nil {
 		return nil
@@ -31,13 +30,13 @@ func NeededSecrets(vm *spec.VirtualMachine, pod *corev1.Pod) []NeededSecret {
 	return neededSecrets(&vm.Spec)
 }
 
-// looksAhead reports whether changes wait for a restart, as the status says, and need
-// nobody's approval: what the next pod needs is looked for while there is one.
+// looksAhead reports whether changes wait, by the status, for a restart that needs no approval:
+// what the next pod needs is read while the current one runs.
 func looksAhead(vm *spec.VirtualMachine) bool {
 	return vm.Spec.RestartsAutomatically() && spec.ConditionIsTrue(vm.Status.Conditions, spec.ConditionAwaitingRestart)
 }
 
-// staysStopped reports whether a machine is stopped, and no run policy may change that.
+// staysStopped reports whether a machine is stopped and has no run policy that may start it.
 func staysStopped(vm *spec.VirtualMachine) bool {
 	return vm.Spec.VM.State != spec.StateRunning && vm.Spec.RunPolicy == ""
 }
@@ -65,9 +64,9 @@ func neededSecrets(s *spec.VirtualMachineSpec) []NeededSecret {
 	return out
 }
 
-// findProvisioning keeps a machine from being started without the Secrets that its
-// guest is provisioned from: its first start would be without them, or come to
-// nothing. What is in them is the runner's to judge.
+// findProvisioning keeps a machine from being started without the Secrets that its guest is
+// provisioned from: its first start would lack them, or fail. Their content is judged by the
+// runner.
 func (d *decision) findProvisioning() {
 	if warning := spec.ProvisioningWarning(&d.vm.Spec); warning != "" {
 		d.warnOfUserData(warning)
@@ -90,7 +89,7 @@ func (d *decision) findProvisioning() {
 	d.provisioning.setTrue(spec.ReasonProvisioningReady, "the Secrets that the guest is provisioned from are there")
 }
 
-// warnOfUserData tells of user data that the guest makes nothing of, once.
+// warnOfUserData reports, once, user data that the guest ignores.
 func (d *decision) warnOfUserData(warning string) {
 	d.provisioning.setTrue(spec.ReasonProvisioningReadyWithWarnings, "spec.provisioning.userData "+warning+"; the machine is started with it nevertheless")
 	if c := spec.FindCondition(d.stored.Conditions, spec.ConditionProvisioningReady); d.wanted() && (c == nil || c.Reason != d.provisioning.reason) {
@@ -125,10 +124,9 @@ func (d *decision) needSecret(n NeededSecret) {
 	d.wakeAt(d.s.Now.Add(d.secretPause(spec.ConditionProvisioningReady, spec.ReasonProvisioningNotReady)))
 }
 
-// secretPause is how long to wait before a Secret is looked for again that a condition
-// says to be missing. It grows with the time that it has been: whoever issues
-// certificates does it within seconds, and one that nobody makes must not cost more
-// and more.
+// secretPause returns how long to wait before a Secret that a condition reports missing is read
+// again. It grows with the time it has been missing: certificate issuers need seconds, and a
+// Secret that never comes must not cost more and more.
 func (d *decision) secretPause(condition, reason string) time.Duration {
 	c := spec.FindCondition(d.stored.Conditions, condition)
 	if c == nil || c.Reason != reason {
@@ -138,8 +136,8 @@ func (d *decision) secretPause(condition, reason string) time.Duration {
 }
 
 const (
-	// secretRetry is when to look again at first for a Secret that nobody watches, and
-	// secretLate how long that becomes.
+	// secretRetry is the first retry interval for a Secret that is not watched, and secretLate
+	// the longest.
 	secretRetry = time.Second
 	secretLate  = time.Minute
 )

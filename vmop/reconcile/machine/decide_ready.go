@@ -10,9 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// readiness sums up what was found out: whether the guest executes, and if not,
-// the one reason that matters most. What waits is told of by the condition that
-// it belongs to.
+// readiness sums up the findings: whether the guest executes, and if not, the reason that matters
+// most. A wait is reported by the condition it belongs to.
 func (d *decision) readiness() finding {
 	because := func(status metav1.ConditionStatus, f finding) finding {
 		return finding{status: status, reason: f.reason, message: f.message}
@@ -37,8 +36,8 @@ func (d *decision) readiness() finding {
 	return because(metav1.ConditionFalse, d.running)
 }
 
-// runnerUnbelieved reports whether another writer than the runner has said whether the guest
-// executes.
+// runnerUnbelieved reports whether another writer than the runner has set the runner's
+// conditions.
 func (d *decision) runnerUnbelieved() bool {
 	for _, t := range []string{spec.ConditionRunning, spec.ConditionGuestExecuting} {
 		if spec.FindCondition(d.shown.Conditions, t) != nil && spec.FindCondition(d.stored.Conditions, t) == nil {
@@ -48,18 +47,16 @@ func (d *decision) runnerUnbelieved() bool {
 	return false
 }
 
-// lost reports whether nobody knows what becomes of the machine, because the node
-// of its pod does not report.
+// lost reports whether the machine's state is unknown because the node of its pod does not
+// report.
 func (d *decision) lost() bool {
 	return (d.pod.state == podRunning || d.pod.state == podTerminating && !finished(d.pod.pod)) && d.pod.silent()
 }
 
-// inRunnersPlace is what the conditions are that the runner should have reported
-// and could not. The definition dates those of a machine that has never run 1970,
-// and on a node that does not report nobody says that the machine may not run any
-// more, nor its guest execute. What was False stays: nobody could say it again when the
-// node returns, for the runner has nothing new to say. A runner that was stopped because
-// of a new specification did not know that.
+// inRunnersPlace returns the conditions that the runner should have reported and could not. Those
+// of a machine that has never run are dated 1970 by the definition, and on a node that does not
+// report True becomes unknown. False stays: a runner with nothing new would not report it again
+// when the node returns. A runner stopped because of a new specification did not know that one.
 func (d *decision) inRunnersPlace(now metav1.Time) []spec.Condition {
 	conditions := d.stored.Conditions
 	for i := range d.stored.Conditions {
@@ -104,11 +101,10 @@ func (d *decision) inRunnersPlace(now metav1.Time) []spec.Condition {
 	return conditions
 }
 
-// inRunnersName are the types of the runner's conditions that the operator keeps
-// up until the runner reports: to leave one out would remove it. The version is
-// that of the machine on which that was decided, if a report of the runner must
-// not be overwritten. A report in the runner's own name, which goes before this one,
-// has them all.
+// inRunnersName returns the types of the runner's conditions that the operator keeps until the
+// runner reports: server-side apply would remove those left out. The version is that of the
+// machine the decision was made on, if a report of the runner must not be overwritten. A report
+// in the runner's own name, written before this one, has them all.
 func (d *decision) inRunnersName(conditions []spec.Condition) (types []string, version string) {
 	if d.reportsAsRunner() {
 		return nil, ""
@@ -126,8 +122,8 @@ func (d *decision) inRunnersName(conditions []spec.Condition) (types []string, v
 	return types, version
 }
 
-// reportsAsRunner reports whether the plan has a report in the runner's name. It is bound to
-// the version of the machine that was observed, and changes it.
+// reportsAsRunner reports whether the plan has a report in the runner's name, which is bound to
+// the observed version of the machine and changes it.
 func (d *decision) reportsAsRunner() bool {
 	return slices.ContainsFunc(d.plan.Statuses, func(s reconcile.StatusApply) bool { return s.Manager == names.RunnerStatusManager })
 }

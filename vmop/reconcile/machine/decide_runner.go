@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// runnerImage finds out whether the machine runs with the image that its next
-// start would have. That is nothing to wait for: it runs on.
+// runnerImage determines whether the machine runs with the image of its next start. A difference
+// is nothing to wait for: it runs on.
 func (d *decision) runnerImage() finding {
 	wanted := objects.RunnerImage(d.vm, &d.s.Settings)
 	has := wanted
@@ -41,12 +41,11 @@ func (d *decision) runnerImage() finding {
 		message: fmt.Sprintf("the machine runs with the image %s; its next start has %s", with, wanted)}
 }
 
-// reportsWithin is how long a runner may take from the start of its container to
-// its first report. It reports before it looks at any disk.
+// reportsWithin is how long a runner may take from the start of its container to its first
+// report, which it sends before it opens any disk.
 const reportsWithin = 30 * time.Second
 
-// unheard reports whether the runner of a pod that runs should have reported by now
-// and has not.
+// unheard reports whether the runner of a running pod should have reported by now and has not.
 func (d *decision) unheard() bool {
 	c := d.pod.container
 	if c == nil || c.State.Running == nil || c.State.Running.StartedAt.IsZero() || !d.reportedStopped() {
@@ -54,10 +53,10 @@ func (d *decision) unheard() bool {
 	}
 	since := c.State.Running.StartedAt.Time
 	if at := d.adopted(); at.After(since) {
-		since = at // its reports to this machine begin then
+		since = at // its reports about this machine begin then
 	}
 	if r := spec.FindCondition(d.stored.Conditions, spec.ConditionRunning); r != nil && r.Reason == spec.ReasonVMStopped && r.LastTransitionTime.After(since) {
-		return false // it has reported the end, which the kubelet is about to show
+		return false // it has reported the end; the kubelet's report follows
 	}
 	if late := since.Add(reportsWithin); d.s.Now.Before(late) {
 		d.wakeAt(late)
@@ -73,7 +72,7 @@ func (d *decision) unheard() bool {
 	return true
 }
 
-// findRepository judges the image repository of a machine that names a file in it.
+// findRepository checks that the image repository exists for a machine that names a file in it.
 func (d *decision) findRepository() {
 	if !d.wanted() || d.s.ImageRepository != nil {
 		return
@@ -83,15 +82,13 @@ func (d *decision) findRepository() {
 		return
 	}
 	if d.pod.state != podPending && d.pod.state != podRunning {
-		d.unmade = true // there would be a pod that waits for it
+		d.unmade = true // its pod would wait for the claim
 	}
 	namespace := cmp.Or(d.vm.Namespace, metav1.NamespaceDefault)
 	d.devices.setProblem(spec.ReasonImageRepositoryNotFound, named(names.KindClaim, names.ImageRepositoryClaim),
 		"namespace %s has no claim %s, which %s is in; run: %s", namespace, names.ImageRepositoryClaim, field, createRepository(namespace))
 }
 
-// repositoryField is a field that names a file of the image repository; empty if
-// there is none.
 func (d *decision) repositoryField() string {
 	if fields := machineconfig.RepositoryFiles(d.vm); len(fields) > 0 {
 		return fields[0]

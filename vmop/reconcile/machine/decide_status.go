@@ -17,15 +17,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// report compares what was found out with the stored status, and plans what is
-// to be written and told.
+// report compares the findings with the stored status, and plans status writes and events.
 func (d *decision) report() {
 	if d.released || d.s.Bare {
-		return // it is gone then, or there is no status to compare with
+		return // the machine is released, or has no status to compare with
 	}
 	if d.holds {
-		// A report may be about the version that was observed, which the plan makes
-		// an old one. The next look follows.
+		// A status is bound to the observed version, which this plan makes an old one; it follows
+		// with the next decision.
 		d.plan.Events = nil
 		return
 	}
@@ -75,8 +74,7 @@ func (d *decision) report() {
 		})
 	}
 	conditions = spec.WithConditions(conditions, found...)
-	// The report in the runner's name must be about the version that was
-	// observed, so it comes first.
+	// The report in the runner's name must be about the observed version, so it comes first.
 	d.reportStopped(now)
 	d.disown()
 	if d.passing() {
@@ -88,7 +86,7 @@ func (d *decision) report() {
 	}
 }
 
-// amended tells of what is taken for something else, and of what nobody reads.
+// amended describes amended fields and fields that are ignored.
 func (d *decision) amended() []string {
 	var out []string
 	if d.vm.Spec.RunPolicy != "" && d.vm.Spec.VM.State == spec.StateRunning && !d.wanted() {
@@ -104,21 +102,19 @@ func (d *decision) amended() []string {
 }
 
 const (
-	// settling is how long a new pod is given to start before the status tells of
-	// the steps in between.
+	// settling is how long a new pod may take to start before the status reports the steps in
+	// between.
 	settling = 2 * time.Second
-	// ending is how long one that stops is given to end before the status tells that
-	// it does. When it began is known to the second, and thus up to one too early.
+	// ending is how long a stopping pod may take to end before the status reports that it is
+	// stopping. Deletion times have a resolution of a second and may be up to one too early.
 	ending = 2 * time.Second
-	// lasting is how long something is waited for that may pass by itself before
-	// an event tells of it. The steps of a start that takes longer than settling
-	// are told of together then.
+	// lasting is how long a wait that may pass by itself lasts before an event is emitted. The
+	// steps of a start that takes longer than settling are reported together then.
 	lasting = 10 * time.Second
 )
 
-// passing reports whether what there is to report will soon be otherwise by
-// itself: it is told when it lasts. This is what keeps the number of writes for
-// a new machine small.
+// passing reports whether the findings will soon change by themselves; they are reported when
+// they last. This keeps the number of writes for a new machine small.
 func (d *decision) passing() bool {
 	if !d.mayReport() {
 		return false
@@ -132,11 +128,11 @@ func (d *decision) passing() bool {
 	}
 	switch d.pod.state {
 	case podAbsent:
-		// The next look follows when the new objects are observed.
+		// The next decision follows when the new objects are observed.
 		return len(d.plan.Actions) > 0 && (d.unmade || d.stored.Phase == "")
 	case podPending, podRunning:
 		if d.pod.state == podRunning && d.pod.container != nil && d.pod.container.State.Terminated != nil {
-			// Its end is told at once with its cause, if it is one.
+			// Its end is reported at once with its cause, if it is one.
 			soon := d.pod.container.State.Terminated.FinishedAt.Add(settling)
 			if d.s.Now.Before(soon) && !soon.After(d.s.Now.Add(settling)) {
 				d.wakeAt(soon)
@@ -158,11 +154,11 @@ func (d *decision) passing() bool {
 	return false
 }
 
-// stopping reports whether a machine that should stop has just begun to, and may have
-// stopped in a moment: that is told in one write then.
+// stopping reports whether a machine that should stop has just begun to, so that its stop is
+// reported in one write.
 func (d *decision) stopping() bool {
 	if !slices.Equal(d.ranWith, d.stored.Claims) {
-		return false // it has hardly run, and nobody has noted with what
+		return false // it has hardly run, and its claims are not noted yet
 	}
 	if d.s.VM.DeletionTimestamp != nil || len(d.plan.Events) > 0 || d.configuration.urgent() || d.devices.urgent() || d.provisioning.urgent() || d.running.urgent() {
 		return false
@@ -187,22 +183,21 @@ func (d *decision) stopping() bool {
 	return true
 }
 
-// waitFor notes what a finding waits for, and tells of it by an event if it is
-// time and that was not done. The status remembers: neither another look nor an
-// operator that starts tells of a wait again.
+// waitFor notes what a finding waits for, and emits an event if it is due and was not emitted
+// before. The status remembers it across decisions and operator restarts.
 func (d *decision) waitFor(conditionType string, f *finding, now metav1.Time) {
 	if f.object == "" {
 		return
 	}
 	w := spec.Wait{Condition: conditionType, Reason: waitReason(f.reason), Object: f.object, Since: now}
-	// Of which condition it was may change.
+	// The condition that reports a wait may change.
 	for _, old := range d.stored.Waits {
 		if old.Reason == w.Reason && old.Object == w.Object && (!w.Told || old.Condition == w.Condition) {
 			w.Since, w.Told = old.Since, old.Told
 		}
 	}
 	if now.Before(&w.Since) {
-		w.Since = now // the clock of the operator before was ahead
+		w.Since = now // the former operator's clock was ahead
 	}
 	due := w.Since.Time
 	if f.brief {
@@ -223,8 +218,8 @@ func (d *decision) waitFor(conditionType string, f *finding, now metav1.Time) {
 	d.waits = append(d.waits, w)
 }
 
-// waitReason is the reason by which a wait is known. The kubelet tells of an
-// image that it cannot pull in turns by two.
+// waitReason returns the reason by which a wait is known. The kubelet alternates between two for
+// an image that it cannot pull.
 func waitReason(reason string) string {
 	if reason == "ErrImagePull" {
 		return "ImagePullBackOff"
@@ -241,7 +236,6 @@ func findWait(waits []spec.Wait, conditionType string) *spec.Wait {
 	return nil
 }
 
-// tell adds an event about a finding.
 func (d *decision) tell(f *finding) {
 	kind := corev1.EventTypeNormal
 	if f.warning {
@@ -250,7 +244,6 @@ func (d *decision) tell(f *finding) {
 	d.plan.Events = append(d.plan.Events, reconcile.Event{Type: kind, Reason: camel(f.reason), Action: "Reconcile", Note: f.message + f.further, Related: d.related(f.object)})
 }
 
-// related is an object by its kind and name, if it is another than the machine.
 func (d *decision) related(object string) *corev1.ObjectReference {
 	kind, name, _ := strings.Cut(object, " ")
 	ref := &corev1.ObjectReference{APIVersion: "v1", Kind: kind, Namespace: d.vm.Namespace, Name: name}
@@ -267,7 +260,6 @@ func (d *decision) related(object string) *corev1.ObjectReference {
 	return ref
 }
 
-// reportOperator plans the operator's part of the status.
 func (d *decision) reportOperator(conditions []spec.Condition) {
 	old, next := d.stored, spec.VirtualMachineStatus{
 		Phase: d.phase(), ObservedGeneration: d.s.VM.Generation,
@@ -292,8 +284,8 @@ func (d *decision) reportOperator(conditions []spec.Condition) {
 	}
 	mine, version := d.inRunnersName(next.Conditions)
 	if d.vm.Spec.RunPolicy != "" && !d.reportsAsRunner() {
-		// What has come of the run policy is not written over what came of it since: of a
-		// pod that is gone nothing else tells, nor of a request that was answered.
+		// The result of a run policy must not overwrite a newer one: a deleted pod or an answered
+		// request leaves no other trace.
 		version = d.s.VM.ResourceVersion
 	}
 	part := operatorStatus{
@@ -309,7 +301,6 @@ func (d *decision) reportOperator(conditions []spec.Condition) {
 	d.plan.Statuses = append(d.plan.Statuses, d.statusOf(names.OperatorStatusManager, version, part))
 }
 
-// ownPods are the machine's pods, for its status.
 func (d *decision) ownPods() []spec.VirtualMachinePod {
 	var out []spec.VirtualMachinePod
 	for i, role := range d.s.roles() {
@@ -320,7 +311,7 @@ func (d *decision) ownPods() []spec.VirtualMachinePod {
 		}
 	}
 	if last := spec.MaxVirtualMachinePods - 1; len(out) > last {
-		// The active one is among them whatever it is called: else its runner may not report.
+		// The active one is always listed: otherwise its runner may not report.
 		if i := slices.IndexFunc(out, func(p spec.VirtualMachinePod) bool { return p.Active }); i > last {
 			out[last] = out[i]
 		}
@@ -329,21 +320,20 @@ func (d *decision) ownPods() []spec.VirtualMachinePod {
 	return out
 }
 
-// mayReport reports whether the runner of the active pod may report by the status as it
-// is stored. What it says is what the operator waits for, who must not leave it to a
-// later write then who the active one is.
+// mayReport reports whether the stored status permits the runner of the active pod to report. The
+// operator waits for that report, so the write of the active pod must not be postponed.
 func (d *decision) mayReport() bool {
 	return !d.pod.exists() || finished(d.pod.pod) || objects.MayReport(d.s.VM, d.pod.pod.Name, d.pod.pod.UID)
 }
 
-// underWay reports whether the machine is about to be in another phase, with which its
-// pods are reported, too: they are not worth a write of their own.
+// underWay reports whether the machine's phase is about to change, so that a change of its pods
+// is not worth a write of its own.
 func (d *decision) underWay() bool {
 	return d.creates || d.pod.state == podFinished || d.pod.exists() && !d.executing() && !d.paused()
 }
 
-// pretended reports whether the status has something in the operator's place that is
-// not the operator's.
+// pretended reports whether the operator's part of the status has something that the operator did
+// not write.
 func (d *decision) pretended() bool {
 	was, is := *d.shown, *d.stored
 	if was.Phase != is.Phase || was.Created != is.Created || was.Ready != is.Ready || was.NodeName != is.NodeName || was.IPAddress != is.IPAddress ||
@@ -356,14 +346,14 @@ func (d *decision) pretended() bool {
 	})
 }
 
-// pretendedRecords reports whether that is so of what the operator remembers.
+// pretendedRecords is pretended for the operator's records.
 func (d *decision) pretendedRecords() bool {
 	return (d.shown.LastEnd == nil) != (d.stored.LastEnd == nil) || (d.shown.Power == nil) != (d.stored.Power == nil) || len(d.shown.Waits) != len(d.stored.Waits) ||
 		(d.shown.Stats == nil) != (d.stored.Stats == nil)
 }
 
-// disown tells of what others wrote into the operator's part of the status. A report
-// replaces it; what may be there or not is removed.
+// disown emits an event about what others wrote into the operator's part of the status. The
+// operator's report replaces it; optional fields are removed.
 func (d *decision) disown() {
 	if !d.pretended() {
 		return
@@ -380,9 +370,8 @@ func (d *decision) disown() {
 	}
 }
 
-// address is where the machine is reached. A guest on a bridge of the node has
-// addresses of its own, which its agent tells; all others are reached at their
-// pod's.
+// address returns where the machine is reached. A guest on a bridge of the node has addresses of
+// its own, which its agent reports; all others are reached at their pod's.
 func (d *decision) address() string {
 	for _, n := range d.vm.Spec.VM.Networks {
 		if n.Tap == nil {
@@ -396,8 +385,6 @@ func (d *decision) address() string {
 	return d.pod.pod.Status.PodIP
 }
 
-// guestAddress is the first address that reaches beyond its link, of version 4
-// if there is one.
 func guestAddress(interfaces []spec.Interface) string {
 	other := ""
 	for _, i := range interfaces {
@@ -417,7 +404,6 @@ func guestAddress(interfaces []spec.Interface) string {
 	return other
 }
 
-// phase sums up.
 func (d *decision) phase() string {
 	wanted := d.wanted() && !d.poweredOff()
 	switch {
@@ -458,10 +444,10 @@ func sameConditions(a, b []spec.Condition) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
-// reportStopped says in the runner's name that the machine does not run, if the
-// status says otherwise and no runner is there to correct it.
+// reportStopped reports in the runner's name that the machine does not run, if the status says
+// otherwise and no runner exists to correct it.
 func (d *decision) reportStopped(now metav1.Time) {
-	// What others say in the runner's place is put right, too.
+	// What others wrote in the runner's place is corrected, too.
 	if d.pod.state != podAbsent && d.pod.state != podFinished || reportsStopped(d.shown) && (!d.reportedLate() || d.lastWords()) {
 		return
 	}
@@ -473,7 +459,7 @@ func (d *decision) reportStopped(now metav1.Time) {
 	for _, t := range spec.ConditionTypes() {
 		message := "the machine does not run"
 		if old := spec.FindCondition(conditions, t); old != nil && old.Reason == spec.ReasonVMStopped && old.Message != "" {
-			message = old.Message // the runner's last word says why
+			message = old.Message // the runner's last message has the cause
 		}
 		conditions = spec.WithCondition(conditions, spec.Condition{
 			Type: t, Status: metav1.ConditionFalse, Reason: spec.ReasonVMStopped, Message: message,
@@ -488,7 +474,6 @@ func (d *decision) reportStopped(now metav1.Time) {
 	d.plan.Statuses = append(d.plan.Statuses, d.statusOf(names.RunnerStatusManager, d.s.VM.ResourceVersion, part))
 }
 
-// statusOf is a writer's part of the machine's status.
 func (d *decision) statusOf(manager, version string, part any) reconcile.StatusApply {
 	out := reconcile.StatusOf(names.KindVirtualMachine, d.s.VM, manager, part)
 	out.ResourceVersion = version

@@ -10,12 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// podGoes is what there is to say of a pod from its deletion to its end: one
-// text, one write.
+// podGoes is the message about a terminating pod until it ends; one text, so that it is one
+// write.
 const podGoes = "pod %s is being deleted; its guest has the grace period of the pod to shut down, which vmop-cli stop --force cuts short"
 
-// terminating is for a pod that is being deleted. Nothing is done to it: only
-// its kubelet knows that the guest does not run any more.
+// terminating handles a pod that is being deleted. Nothing is done to it: only its kubelet knows
+// when the guest has stopped.
 func (d *decision) terminating() {
 	pod := d.pod.pod
 	d.hurry()
@@ -34,8 +34,7 @@ func (d *decision) terminating() {
 		return
 	}
 	if !d.wanted() || d.s.VM.DeletionTimestamp != nil {
-		// Whoever wants the machine to end need not be told that it does: the
-		// runner tells that it has begun to.
+		// Where the end was requested no event is needed: the runner reports that it has begun.
 		object = ""
 	}
 	if finished(pod) {
@@ -45,10 +44,9 @@ func (d *decision) terminating() {
 	d.running.setWaiting(spec.ReasonPodTerminating, object, podGoes, pod.Name)
 }
 
-// hurry shortens the grace period of a pod that is being deleted, if the machine's
-// has become less or nobody wants to wait for its guest. The runner asks what is
-// wanted while it waits for the guest, and is told to end by its kubelet if it does
-// not, as that of an earlier version.
+// hurry shortens the grace period of a terminating pod if the machine's has become shorter or a
+// stop was forced. The runner polls for that while it waits for the guest; an earlier version's
+// runner is ended by its kubelet.
 func (d *decision) hurry() {
 	pod := d.pod.pod
 	if has := pod.DeletionGracePeriodSeconds; has != nil && *has > d.grace() && !finished(pod) {
@@ -56,7 +54,7 @@ func (d *decision) hurry() {
 	}
 }
 
-// grace is what the guest has to shut down and the runner to end QEMU, in seconds.
+// grace returns the time for the guest to shut down and the runner to end QEMU, in seconds.
 func (d *decision) grace() int64 {
 	if d.forced() {
 		return objects.TerminationReserve
@@ -70,9 +68,8 @@ func (d *decision) forced() bool {
 	return request != "" && d.pod.pod != nil && d.pod.pod.Annotations[names.AnnotationForceStop] != request
 }
 
-// stuck explains a pod that is being deleted and should be gone; it is empty for
-// any other. The object is what is waited for: the pod, or the node that keeps
-// it.
+// stuck explains a terminating pod that should have been deleted by now; text is empty for any
+// other. The object is what is waited for: the pod, or the node that keeps it.
 func (d *decision) stuck(pod *corev1.Pod) (text, object string) {
 	object = named(names.KindPod, pod.Name)
 	if late := pod.DeletionTimestamp.Add(stuckAfter); d.s.Now.Before(late) {
@@ -86,8 +83,8 @@ func (d *decision) stuck(pod *corev1.Pod) (text, object string) {
 		"; if node " + pod.Spec.NodeName + " is off for certain: kubectl delete pod " + pod.Name + " --force", named(names.KindNode, pod.Spec.NodeName)
 }
 
-// untilGone is what follows for a machine that waits for the end of a pod that is
-// being deleted, and the object that it waits for.
+// untilGone returns the message for a machine that waits for a terminating pod, and the object it
+// waits for.
 func (d *decision) untilGone(pod *corev1.Pod) (text, object string) {
 	if text, object = d.stuck(pod); text == "" {
 		text = " is being deleted; the machine is started when it is gone"
@@ -95,10 +92,9 @@ func (d *decision) untilGone(pod *corev1.Pod) (text, object string) {
 	return text, object
 }
 
-// stop writes the only field of a specification that is the operator's to write. It
-// is for a pod that has ended and says itself that its guest wanted it. A status,
-// whoever wrote it, is no reason for it alone: where the pod was removed in between,
-// the machine starts again.
+// stop sets spec.vm.state, the only field of a specification that the operator writes, for a pod
+// that has ended and itself reports that its guest wanted it. A status alone, whoever wrote it,
+// is not enough: if the pod was removed in between, the machine starts again.
 func (d *decision) stop() {
 	d.do(reconcile.Patch{
 		Kind: names.KindVirtualMachine, Name: d.vm.Name, UID: d.s.VM.UID, ResourceVersion: d.s.VM.ResourceVersion,
@@ -110,9 +106,8 @@ func (d *decision) stop() {
 
 func (d *decision) deletePod() bool { return d.deleteVersion("") }
 
-// deleteEnded deletes the pod of the last run, which has ended, after those that have ended
-// before it: with it gone, one of them would be taken for the last, and its end be told,
-// counted and followed once more.
+// deleteEnded deletes the ended pod of the last run, after those that ended before it: otherwise
+// one of them would be taken for the last, and its end reported, counted and followed once more.
 func (d *decision) deleteEnded() {
 	for i, role := range d.s.roles() {
 		pod := &d.s.Pods[i]
@@ -126,12 +121,9 @@ func (d *decision) deleteEnded() {
 	d.deletePod()
 }
 
-// deleteVersion deletes the pod if it still has a resource version; any if that is
-// empty.
+// deleteVersion deletes the pod if it still has a resource version; any if that is empty.
 func (d *decision) deleteVersion(version string) bool {
 	return d.do(reconcile.DeletePod{Name: d.pod.pod.Name, UID: d.pod.pod.UID, ResourceVersion: version, GraceSeconds: d.grace()}, &d.running)
 }
 
-// stuckAfter is how long after the end of its grace period a pod that is
-// still there is taken for stuck.
 const stuckAfter = time.Minute

@@ -7,9 +7,9 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// makeUserData sees to the Secret with the user data of the manifest, and before it to
-// the ConfigMap that owns it. One that runs gets what the next start needs, so that
-// nothing stands in the way then.
+// makeUserData ensures the Secret with the user data of the manifest, and before it the ConfigMap
+// that owns it. A running machine gets what the next start needs, so that the start is not
+// delayed.
 func (d *decision) makeUserData() {
 	if d.vm.Spec.InlineUserData() == "" {
 		return
@@ -22,7 +22,7 @@ func (d *decision) makeUserData() {
 	switch {
 	case u.Free == "":
 		first := spec.UserDataSecret(d.vm.Name)
-		d.wakeAt(d.s.Now.Add(nameRetry)) // no cache shows them
+		d.wakeAt(d.s.Now.Add(nameRetry)) // they are in no cache
 		d.configuration.setProblem(spec.ReasonNameTaken, named(names.KindSecret, first),
 			"there are Secrets or ConfigMaps of all names for the user data of spec.provisioning, from %s on; delete those that are not used", first)
 	case u.Holder == nil:
@@ -32,9 +32,8 @@ func (d *decision) makeUserData() {
 	}
 }
 
-// dropUserData removes what neither the machine nor its pod has a use for any more, of
-// a former machine of the name too: ConfigMaps in which there is nothing, and with them
-// their Secrets.
+// dropUserData deletes user data that neither the machine nor its pod needs any more, also of a
+// former machine of the name: empty ConfigMaps, which take their Secrets with them.
 func (d *decision) dropUserData() {
 	if len(d.s.UserDataHolders) == 0 {
 		return

@@ -13,8 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// MadeClaims are the names of the claims that the operator makes for a machine: those
-// of its templates and the one with the runner's data.
+// MadeClaims returns the names of the claims that the operator creates for a machine: those of
+// its templates and the one with the runner's data.
 func MadeClaims(vm *spec.VirtualMachine) []string {
 	out := []string{spec.RunnerDataClaimName(vm.Name)}
 	for _, d := range machineconfig.Disks(vm) {
@@ -26,12 +26,12 @@ func MadeClaims(vm *spec.VirtualMachine) []string {
 	return slices.Compact(out)
 }
 
-// deleteDisks deletes the claims of a machine whose guest has ended, if its manifest
-// says so: those that were made for it, by the UID that they were made with, and that
-// nobody else has a use for. It reports whether all of them are on their way.
+// deleteDisks deletes the claims of a machine whose guest has ended, if its manifest says so:
+// those created for it, by the UID recorded on them, and not used otherwise. It reports whether
+// all of them are being deleted.
 //
-// The runner's data goes with the disks: it is about them, and a machine of the same
-// name would look for disks that are no more.
+// The runner's data goes with the disks: it describes them, and a machine of the same name would
+// expect disks that no longer exist.
 func (d *decision) deleteDisks() bool {
 	if !DeletesDisks(d.s.VM) {
 		return true
@@ -65,10 +65,9 @@ func (d *decision) deleteDisks() bool {
 	return true
 }
 
-// deleteSecret deletes the display secret that was made for a machine, and comes before
-// its claims: a refusal keeps the secret, which is a password and no data, and nothing
-// else. What it returns ends what is told of what was deleted, or begins what is told
-// of what is kept.
+// deleteSecret deletes the display secret created for a machine, before its claims: after a
+// refusal only the secret remains, a password and no data. The results are texts for the event:
+// deleted ends what it says was deleted, kept begins what was kept.
 func (d *decision) deleteSecret() (deleted string, kept []string) {
 	own := objects.DisplaySecretName(d.vm.Name)
 	for i := range d.s.DisplaySecrets {
@@ -86,7 +85,7 @@ func (d *decision) deleteSecret() (deleted string, kept []string) {
 	return deleted, kept
 }
 
-// keeps says why a claim is not deleted; empty if it is.
+// keeps returns why a claim is not deleted; empty if it is.
 func (d *decision) keeps(pvc *corev1.PersistentVolumeClaim) string {
 	if uid := d.s.VM.UID; uid == "" || pvc.Annotations[names.AnnotationMadeFor] != string(uid) || len(pvc.OwnerReferences) > 0 {
 		return "it was not made for this machine"

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ofReferred reports whether a claim is that of what is referred to.
+// ofReferred reports whether a claim is that of the object ref names.
 func ofReferred(c *corev1.PersistentVolumeClaim, ref *spec.BlockDeviceRef) bool {
 	if ref.IsImage() {
 		kind, name := objects.ImageOf(c)
@@ -16,27 +16,26 @@ func ofReferred(c *corev1.PersistentVolumeClaim, ref *spec.BlockDeviceRef) bool 
 	return ofDisk(c, ref.Name)
 }
 
-// ofDisk reports whether a claim is that of the VirtualDisk of a name, whose label and
-// mark it has: a claim that merely is called so is somebody's own.
+// ofDisk reports whether a claim belongs to the VirtualDisk of a name, by label and mark: one
+// that merely has the name belongs to a user.
 func ofDisk(c *corev1.PersistentVolumeClaim, disk string) bool {
 	return c.Labels[names.LabelDisk] == disk && c.Annotations[names.AnnotationMadeFor] != ""
 }
 
-// ofImage reports whether a claim is that of an image.
 func ofImage(pvc *corev1.PersistentVolumeClaim) bool {
 	kind, _ := objects.ImageOf(pvc)
 	return kind != ""
 }
 
-// beingFilled reports whether a claim is that of a VirtualDisk, and the disk is still to
-// be put into it: it is there when the claim is marked. An empty block device never is.
+// beingFilled reports whether a claim is that of a VirtualDisk whose content is not complete: the
+// claim is marked when it is. An empty block device is never being filled.
 func beingFilled(pvc *corev1.PersistentVolumeClaim) bool {
 	return pvc.Labels[names.LabelDisk] != "" && pvc.Annotations[names.AnnotationMadeFor] != "" &&
 		(!isBlock(pvc) || pvc.Annotations[names.AnnotationToBeFilled] != "") && pvc.Annotations[names.AnnotationFilled] == ""
 }
 
-// virtualDiskSize is how large the VirtualDisk is to be that is in a claim: as the disk
-// says, as far as the volume has that. It is 0 for any other claim.
+// virtualDiskSize returns the size a VirtualDisk in a claim must have: the disk's, limited by the
+// volume; 0 for any other claim.
 func virtualDiskSize(pvc *corev1.PersistentVolumeClaim) int64 {
 	if pvc == nil || pvc.Labels[names.LabelDisk] == "" || pvc.Annotations[names.AnnotationMadeFor] == "" {
 		return 0

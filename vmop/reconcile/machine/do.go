@@ -4,9 +4,8 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile"
 )
 
-// do adds an action to the plan. If the API server has refused the same write,
-// it is tried again after a growing delay only; until then do says no, and the
-// finding says why.
+// do adds an action to the plan. If the API server has refused the same write, it is retried
+// after a growing delay only; until then do returns false, and the finding has the reason.
 func (d *decision) do(a reconcile.Action, about *finding) bool {
 	f := reconcile.Refused(d.s.Failures, a.Target(), d.s.Now)
 	if _, makes := a.(reconcile.Create); makes && f == nil {
@@ -21,8 +20,8 @@ func (d *decision) do(a reconcile.Action, about *finding) bool {
 	return true
 }
 
-// namespaceGoes is a refusal because the namespace is being deleted, which holds for
-// all that is to be made in it; nil if there is none.
+// namespaceGoes returns a refusal because the namespace is being deleted, which holds for all
+// objects to be created in it; or nil.
 func (d *decision) namespaceGoes() *reconcile.Failure {
 	for i := range d.s.Failures {
 		if f := &d.s.Failures[i]; f.NamespaceGoes && d.s.Now.Before(f.RetryAt()) {

@@ -12,35 +12,32 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// The documents for cloud-init in a manifest may be long, and parsing them would be nearly all
-// that a decision costs. So the ConfigMap notes which were judged and written into it
-// ([names.AnnotationDocuments]): a digest of them as the manifest has them, and one of all
-// that the ConfigMap is made from, with that digest in their place and with its
-// [names.AnnotationApplied]. Where both are as noted, nothing is parsed.
+// Parsing the cloud-init documents of a manifest would be nearly all that a decision costs. So
+// the ConfigMap notes which were judged and written into it ([names.AnnotationDocuments]): a
+// digest of them as the manifest has them, and one of all that the ConfigMap is made from, with
+// that digest in their place and with its [names.AnnotationApplied]. Where both match, nothing is
+// parsed.
 //
-// What is noted is believed for one thing only: that nothing is to be written. Whatever is
-// written is made from the documents themselves, and making it refuses those that are not
-// valid. So a note that somebody has forged hides from the operator that a ConfigMap is not
-// as its manifest has it, or that documents are not valid which the guest is not given. Who
-// may write the ConfigMap can give the guest any configuration anyway, with the digests of
-// that; nobody else's machine is decided on with it, as a machine looks at the ConfigMap of
-// its name in its own namespace, and that only if it has the operator's labels.
+// The note is trusted for one thing only: that nothing is to be written. Whatever is written is
+// made from the documents themselves, which validates them. So a forged note can hide that a
+// ConfigMap differs from its manifest, or that documents are invalid which the guest is not
+// given. A user who may write the ConfigMap can give the guest any configuration anyway, with
+// matching digests; other machines are not affected, as a machine reads the ConfigMap of its name
+// in its own namespace, and only with the operator's labels.
 //
-// The digest is a cryptographic one because of those who write manifests: with a checksum
-// they could make two documents of which one takes the other's place without the guest
-// being given it, and the manifest would not show what the guest has. SHA-256 takes less
-// than a thirtieth of the time that parsing takes, and less than an operator needs to read
-// the manifest. The generation alone would be cheaper still, but it is a new one with each
-// change of something else, it stays where somebody decides about a manifest that no API
-// server has numbered, and what is stored for a generation may be read otherwise with
-// another definition.
+// The digest is cryptographic because of authors of manifests: with a checksum they could make
+// two documents of which one replaces the other without being given to the guest, so that the
+// manifest would not show what the guest has. SHA-256 takes less than a thirtieth of the time of
+// parsing, and less than an operator needs to read the manifest. The generation alone would be
+// cheaper, but it changes with everything else, stays the same for a manifest that no API server
+// has numbered, and what is stored for a generation may be read differently with another
+// definition.
 
-// documentRules is part of the digest. Another one has all documents judged again, for when
-// they are judged more strictly or become something else in the configuration. It causes no
-// write by itself.
+// documentRules is part of the digest. Changing it has all documents judged again, for when the
+// rules become stricter or the resulting configuration changes. It causes no write by itself.
 const documentRules = "1"
 
-// recall finds whether the ConfigMap notes that the documents of the manifest are in it.
+// recall sets recalled if the ConfigMap notes that it contains the manifest's documents.
 func (d *decision) recall() {
 	d.documents = documentsDigest(d.vm.Spec.CloudInit)
 	cm := d.s.ConfigMap
@@ -48,7 +45,7 @@ func (d *decision) recall() {
 		strings.HasPrefix(cm.Annotations[names.AnnotationDocuments], d.documents+".")
 }
 
-// documentsDigest is a digest of documents as they were written, empty if there are none.
+// documentsDigest returns a digest of documents as written, or "" without documents.
 func documentsDigest(c *spec.CloudInit) string {
 	if c == nil || c.UserData == nil && c.NetworkConfig == nil {
 		return ""
@@ -58,9 +55,9 @@ func documentsDigest(c *spec.CloudInit) string {
 	for _, document := range []*runtime.RawExtension{c.UserData, c.NetworkConfig} {
 		raw, err := manifest.RawJSON(document)
 		if err != nil {
-			return "" // the configuration cannot be made either
+			return ""
 		}
-		// None is another one than an empty one.
+		// A missing one differs from an empty one.
 		size := -1
 		if document != nil {
 			size = len(raw)
@@ -71,8 +68,8 @@ func documentsDigest(c *spec.CloudInit) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// brief is a machine with empty documents where it has any. It shares all else with the
-// original, and is only to be read.
+// brief returns a machine with empty documents where it has any. It shares all else with the
+// original and must not be changed.
 func brief(vm *spec.VirtualMachine) *spec.VirtualMachine {
 	c := vm.Spec.CloudInit
 	if c == nil || c.UserData == nil && c.NetworkConfig == nil {

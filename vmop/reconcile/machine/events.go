@@ -4,7 +4,6 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile"
 )
 
-// actionRun is the action of the events about the runs of a machine.
 const actionRun = "Run"
 
 // The reasons of other events about runs.
@@ -13,8 +12,8 @@ const (
 	reasonRequestRefused = "RequestRefused"
 )
 
-// TellsEnd reports whether an event tells of the end of a machine, other than on
-// request. Its reason is the cause.
+// TellsEnd reports whether an event is about an end of a machine that was not requested. Its
+// reason is the cause.
 func TellsEnd(e *reconcile.Event) bool {
 	return e.Action == actionRun && e.Reason != reasonRestarted && e.Reason != reasonRequestRefused
 }

@@ -6,12 +6,11 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// Foresee are the differences between a machine of a cluster and one that somebody
-// proposes in its place, and what becomes of each while the machine runs: what [Decide]
-// would say of the proposed one waits for a restart, all else comes to the machine. Of the
-// snapshot it needs the machine, its pods, claims, classes and attachments; the claims are
-// those of both manifests. Of a machine that does not run, or of which nobody knows what it
-// was started with, it is what a cluster without special abilities does.
+// Foresee returns the differences between a machine of a cluster and a proposed version of it,
+// and how each is applied while the machine runs: what [Decide] would have wait for a restart
+// does, all else is live. Of the snapshot it needs the machine, its pods, claims, classes and
+// attachments; the claims are those of both manifests. For a machine that does not run, or whose
+// started manifest is not known, the result is that for a cluster without special abilities.
 func Foresee(s Snapshot, proposed *spec.VirtualMachine) []changes.Change {
 	before := s.VM
 	plainly := func() []changes.Change { return changes.Between(before, proposed, changes.Options{}) }

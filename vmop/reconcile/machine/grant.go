@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// granted is what the stored configuration says that the guest may use.
 func (d *decision) granted() (a objects.Amounts, known bool) {
 	cm := d.s.ConfigMap
 	if cm == nil || !d.ours(cm) {
@@ -19,9 +18,9 @@ func (d *decision) granted() (a objects.Amounts, known bool) {
 	return d.noted.amounts, d.noted.known
 }
 
-// resizable is how the requests of the machine's pod follow from what its guest may
-// use, and the container that has them. It is nil for a pod that does not change
-// with its guest, or has no guest any more.
+// resizable returns how the requests of the machine's pod follow from what its guest may use, and
+// the container that has them; nil for a pod that does not change with its guest, or has none any
+// more.
 func (d *decision) resizable() (objects.Requests, *corev1.Container) {
 	if d.recorded == nil {
 		d.recorded = &recordedRequests{}

@@ -11,20 +11,19 @@ import (
 
 func (d *decision) held() bool { return slices.Contains(d.s.VM.Finalizers, names.FinalizerMachine) }
 
-// hold keeps a machine that has a pod, or gets one, visible until that has ended,
-// should somebody delete it. One that never ran is not held, unless its disks are to
-// be deleted with it: nobody need be there for it to go.
+// hold adds a finalizer to a machine that has a pod, or gets one, so that it stays visible until
+// that has ended. A machine that never ran is not held, unless its disks are to be deleted with
+// it.
 func (d *decision) hold() {
 	if d.held() || (d.invalid || !d.wanted()) && !d.pod.exists() && d.pod.state != podOrphaned && !DeletesDisks(d.s.VM) {
 		return
 	}
 	if d.pod.state == podAbsent {
-		d.unmade = true // its pod follows when this is seen
+		d.unmade = true // its pod follows when this is observed
 	}
 	d.holds = d.setFinalizers(append(slices.Clone(d.s.VM.Finalizers), names.FinalizerMachine), false, &d.configuration)
 }
 
-// release lets a machine go that is being deleted.
 func (d *decision) release() {
 	if !d.held() {
 		return

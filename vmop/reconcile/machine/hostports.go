@@ -10,11 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// noFreePorts is how the scheduler says that ports of a pod are taken on nodes
-// (its plugin NodePorts).
+// noFreePorts is the message of the scheduler's plugin NodePorts.
 const noFreePorts = "didn't have free ports for the requested pod ports"
 
-// HostPorts are the ports of its node that a pod takes, as texts; each once.
+// HostPorts returns the distinct ports of its node that a pod takes, as texts.
 func HostPorts(pod *corev1.Pod) []string {
 	var out []string
 	for _, p := range hostPorts(pod) {
@@ -25,8 +24,8 @@ func HostPorts(pod *corev1.Pod) []string {
 	return out
 }
 
-// ContendedPorts are those of a pod's [HostPorts] if it is not scheduled because
-// of them. The pods that take any of these belong into a [Snapshot].
+// ContendedPorts returns a pod's [HostPorts] if they keep it from being scheduled. The pods that
+// take any of these belong in a [Snapshot].
 func ContendedPorts(pod *corev1.Pod) []string {
 	if pod == nil || pod.Spec.NodeName != "" {
 		return nil
@@ -39,8 +38,8 @@ func ContendedPorts(pod *corev1.Pod) []string {
 	return nil
 }
 
-// hostPorts are the ports of a pod that are ports of its node: the API server
-// writes them for a pod in the node's network.
+// hostPorts returns the container ports of a pod that are ports of its node: the API server sets
+// them for a pod in the node's network.
 func hostPorts(pod *corev1.Pod) []corev1.ContainerPort {
 	var out []corev1.ContainerPort
 	for i := range pod.Spec.Containers {
@@ -53,9 +52,9 @@ func hostPorts(pod *corev1.Pod) []corev1.ContainerPort {
 	return out
 }
 
-// contention says which ports keep a pod from its node, which fields they are of,
-// and whose they are as far as that is known. Machines of other namespaces are not
-// named. It is empty if ports do not keep it.
+// contention describes which ports keep a pod from its node, the fields they come from, and their
+// holders as far as known. Machines of other namespaces are not named. It is empty if ports do
+// not keep it.
 func contention(pod *corev1.Pod, others []corev1.Pod) string {
 	if len(ContendedPorts(pod)) == 0 {
 		return ""
@@ -71,7 +70,6 @@ func contention(pod *corev1.Pod, others []corev1.Pod) string {
 	return strings.Join(texts, "; ") + "; choose another port where it is taken, or let another node take the machine"
 }
 
-// holders are those that have a port of a node.
 func holders(pod *corev1.Pod, port corev1.ContainerPort, others []corev1.Pod) []string {
 	var out []string
 	for i := range others {
@@ -96,11 +94,8 @@ func holders(pod *corev1.Pod, port corev1.ContainerPort, others []corev1.Pod) []
 	return out[:min(len(out), maxHolders)]
 }
 
-// maxHolders bounds the list of those who have a port: there may be one on each
-// node.
 const maxHolders = 5
 
-// portField is the field that a port of a machine's pod comes from.
 func portField(p corev1.ContainerPort) string {
 	if field := spec.DisplayPortField(p.Name); field != "" {
 		return field

@@ -12,19 +12,16 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// A disk that comes into the manifest of a machine that runs comes to its guest by an
-// attachment that the machine owns, where nothing else waits for a restart. Until the
-// machine ends its pod has nothing of it, nor has the runner's configuration, except as an
-// attachment. The next pod has it as it has its other disks, and the attachment goes. So
-// who writes to the disk is decided where it is decided for all attachments and pods:
-// an exporter is made when no pod has the claim, and a pod when no exporter has.
+// A disk added to the manifest of a running machine reaches its guest by an attachment that the
+// machine owns, unless other changes wait for a restart. Until the machine ends, neither its pod
+// nor the runner's configuration has it otherwise. The next pod has it as it has its other disks,
+// and the attachment is deleted. So writers to the disk are kept apart as for all attachments and
+// pods: an exporter is created when no pod has the claim, and a pod when no exporter has.
 
-// mineAttached are the attachments that the machine owns, the oldest first.
 func (d *decision) mineAttached() []*spec.VirtualMachineBlockDeviceAttachment {
 	return slices.DeleteFunc(d.ownAttachments(), func(a *spec.VirtualMachineBlockDeviceAttachment) bool { return !objects.OwnsAttachment(d.s.VM, a) })
 }
 
-// hotBy is the attachment by which a disk comes, nil if there is none.
 func (d *decision) hotBy(claim string) *spec.VirtualMachineBlockDeviceAttachment {
 	for _, a := range d.mineAttached() {
 		if a.Spec.BlockDeviceRef.ClaimName() == claim {
@@ -34,7 +31,7 @@ func (d *decision) hotBy(claim string) *spec.VirtualMachineBlockDeviceAttachment
 	return nil
 }
 
-// inPod is what decides which disks come while the machine runs; nil if it does not run.
+// inPod returns what decides which disks are hotplugged; nil if the machine does not run.
 func (d *decision) inPod() *changes.Pod {
 	if d.pod.state != podRunning && d.pod.state != podTerminating {
 		return nil
@@ -56,8 +53,7 @@ func (d *decision) inPod() *changes.Pod {
 	return p
 }
 
-// between compares the manifest with that of the pod's start, and finds the disks that
-// come while the machine runs.
+// between compares the manifest with that of the pod's start, and finds the disks to hotplug.
 func (d *decision) between(old, new *spec.VirtualMachine) []changes.Change {
 	pod := d.inPod()
 	all := changes.Between(old, new, changes.Options{Pod: pod})
@@ -77,12 +73,10 @@ func (d *decision) between(old, new *spec.VirtualMachine) []changes.Change {
 	return all
 }
 
-// knowsHot reports whether it is known which disks come to the machine that runs.
 func (d *decision) knowsHot() bool {
 	return d.pod.state != podRunning && d.pod.state != podTerminating || d.startKnown
 }
 
-// attachDisks makes and deletes the attachments of the machine's own.
 func (d *decision) attachDisks() {
 	if !d.knowsHot() {
 		return
@@ -97,14 +91,14 @@ func (d *decision) attachDisks() {
 	}
 	for i := range d.hot {
 		disk := &d.hot[i]
-		// One that is going is waited for: it has the name.
+		// A terminating attachment still has the name.
 		if c := d.claim(disk.Claim); c != nil && c.DeletionTimestamp == nil && d.hotBy(disk.Claim) == nil {
 			d.do(reconcile.Create{Object: objects.OwnAttachment(d.s.VM, disk)}, &d.configuration)
 		}
 	}
 }
 
-// tellHot says of the disks that come while the machine runs how far they are.
+// tellHot reports the progress of hotplugged disks.
 func (d *decision) tellHot() {
 	for i := range d.hot {
 		disk := &d.hot[i]
@@ -129,8 +123,6 @@ func (d *decision) tellHot() {
 	}
 }
 
-// bootField is where the manifest gives a disk a place in the boot order; empty if it has
-// none of its own.
 func bootField(disk *machineconfig.Disk) string {
 	switch {
 	case disk.Ref != nil && disk.Ref.BootOrder != nil:

@@ -11,20 +11,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// restartDelay is how long a machine that has failed once is not started again.
+// restartDelay is the delay of a restart after a first failure.
 const restartDelay = 10 * time.Second
 
-// steadyRun is how long a machine must have run for its failures before to
-// be forgotten, as the kubelet forgets them.
+// steadyRun is how long a machine must have run for its former failures to be forgotten, as with
+// the kubelet.
 const steadyRun = 10 * time.Minute
 
-// endIsNoted is what a machine waits for whose pod is gone, and whose status does not
-// say so yet.
+// endIsNoted waits until the status has the end of a machine whose pod no longer exists.
 func (d *decision) endIsNoted() {
 	d.running.setWaiting(spec.ReasonPodNotFound, named(names.KindPod, d.nextPod()), "the end of the former pod %s is being noted; the machine is started again then", d.nextPod())
 }
 
-// note makes the record of an end.
 func (d *decision) note() {
 	e, former := d.pod.ended(d.s.Now), d.stored.LastEnd
 	d.explainOOM(&e)
@@ -33,13 +31,13 @@ func (d *decision) note() {
 		Time: metav1.NewTime(e.at.Truncate(time.Second)), ObservedGeneration: d.s.VM.Generation,
 	}
 	final := !d.wanted() || d.vm.Spec.RunPolicy == "" && e.cause == string(runnerconfig.CauseGuestShutdown) && d.vm.Spec.GuestShutdownStops
-	// A guest that has reset itself for what waited has nothing to wait for then.
+	// A guest that reset itself to apply waiting changes is started without a delay.
 	renewed := e.cause == string(runnerconfig.CauseGuestReset)
 	if e.failure || e.ran < shortRun && !final && !renewed {
 		d.countFailure(former, e.ran)
 	}
 	kind, next := corev1.EventTypeNormal, "the machine is started again"
-	if e.failure { // and not a guest that powers itself off soon after its start, which is only delayed
+	if e.failure { // a guest that powers itself off soon after its start is only delayed
 		kind = corev1.EventTypeWarning
 	}
 	if d.end.Failures > 0 {
@@ -54,8 +52,8 @@ func (d *decision) note() {
 	d.plan.Events = append(d.plan.Events, reconcile.Event{Type: kind, Reason: camel(e.cause), Action: actionRun, Note: e.message + "; " + next})
 }
 
-// countFailure counts an end as a failure, in a row with the end before it if the machine
-// has not run steadily in between.
+// countFailure counts an end as a failure, in a row with the former end if the machine has not
+// run steadily in between.
 func (d *decision) countFailure(former *spec.MachineEnd, ran time.Duration) {
 	d.end.Failures = 1
 	if former != nil && former.ObservedGeneration == d.s.VM.Generation && ran < steadyRun {
@@ -63,28 +61,26 @@ func (d *decision) countFailure(former *spec.MachineEnd, ran time.Duration) {
 	}
 }
 
-// stops reports whether an end means that the machine should not run any more. The generation shows
-// whether the specification was changed since.
+// stops reports whether an end means that the machine should not run any more. The generation
+// shows whether the specification was changed since.
 func (d *decision) stops(e *spec.MachineEnd) bool {
 	return d.vm.Spec.RunPolicy == "" && e != nil && e.Cause == string(runnerconfig.CauseGuestShutdown) && d.vm.Spec.GuestShutdownStops &&
 		e.ObservedGeneration == d.s.VM.Generation
 }
 
-// poweredOff reports whether there is a pod that has ended because its guest powered
-// itself off, for good.
+// poweredOff reports whether the pod has ended because its guest powered itself off, for good.
 func (d *decision) poweredOff() bool {
 	return d.pod.state == podFinished && d.stops(d.end) && d.pod.ended(d.s.Now).cause == string(runnerconfig.CauseGuestShutdown)
 }
 
-// noteLost records how the machine has ended, by its runner's word, if its pod does
-// not tell so any more. It reports whether it has something to record.
+// noteLost records the machine's end as its runner reported it, if its pod no longer shows it. It
+// reports whether it has something to record.
 //
-// A failure that the runner has told counts as one that its pod tells: whatever takes
-// pods that have ended away must not turn a machine that crashes into one that crashes
-// without a delay. A pod of which no runner has told an end is none of the machine's
-// failures: somebody has deleted it, which restarts the machine at once, or its node has
-// died, and elsewhere the machine may well run. What the kubelet ends again and again, an
-// eviction or the OOM killer, is told by the pod, which it leaves, and counts.
+// A failure the runner reported counts like one its pod shows: a client that deletes ended pods
+// must not turn a machine that crashes into one that crashes without a delay. A pod for which no
+// runner reported an end is not a failure: it was deleted, which restarts the machine at once, or
+// its node died, and the machine may well run elsewhere. Repeated evictions and OOM kills by the
+// kubelet leave the pod, and count.
 func (d *decision) noteLost() bool {
 	if !d.lostEnd() {
 		return false
@@ -96,7 +92,7 @@ func (d *decision) noteLost() bool {
 	}
 	kind := corev1.EventTypeNormal
 	if runnerconfig.Cause(e.Cause).Failure() {
-		// Nobody tells how long it has run: at most as long as it was allowed to since.
+		// How long it ran is not known: at most since it was allowed to start.
 		var ran time.Duration
 		if former != nil {
 			ran = d.s.Now.Sub(former.Time.Add(reconcile.Backoff(restartDelay, int(former.Failures))))
@@ -114,8 +110,8 @@ func (d *decision) noteLost() bool {
 	return true
 }
 
-// noteDisruption records who ends a machine that should run, and why, if that is
-// Kubernetes: an eviction, a preemption, a taint. Of the pod nothing tells it later.
+// noteDisruption records which part of Kubernetes ends a machine that should run, and why: an
+// eviction, a preemption, a taint. The pod does not show it later.
 func (d *decision) noteDisruption() {
 	c := d.pod.disruption()
 	if c == nil || !d.wanted() || d.s.VM.DeletionTimestamp != nil || d.stored.LastEnd != nil && d.stored.LastEnd.PodUID == d.pod.pod.UID {
@@ -130,8 +126,8 @@ func (d *decision) noteDisruption() {
 	})
 }
 
-// delayed reports whether it is too early to start the machine after a failure. It is not if a user
-// has asked for a start since.
+// delayed reports whether it is too early to start the machine after a failure, unless a user has
+// requested a start since.
 func (d *decision) delayed() bool {
 	e := d.end
 	if e == nil || e.Failures == 0 || e.ObservedGeneration != d.s.VM.Generation {
@@ -141,18 +137,17 @@ func (d *decision) delayed() bool {
 		return false
 	}
 	again := d.startAgain()
-	// An end later than now was written by a clock that has been corrected since.
+	// An end in the future was written by a clock that has been corrected since.
 	if !d.s.Now.Before(again) || e.Time.After(d.s.Now) {
 		return false
 	}
 	d.wakeAt(again)
-	// The event that tells of the end tells of the delay, too.
+	// The event about the end reports the delay, too.
 	d.running.setFalse(spec.ReasonRestartDelayed, "the machine ended: %s: %s (failures in a row: %d); it is started again at %s, or as soon as its specification changes",
 		e.Cause, e.Message, e.Failures, again.Format(time.RFC3339))
 	return true
 }
 
-// startAgain is when a machine is started again that has ended.
 func (d *decision) startAgain() time.Time {
 	return d.end.Time.Add(reconcile.Backoff(restartDelay, int(d.end.Failures))).UTC()
 }

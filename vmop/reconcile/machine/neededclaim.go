@@ -7,26 +7,24 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// neededClaim is a volume claim that the machine's pod will use.
 type neededClaim struct {
 	name string
 	// disk is nil for the runner's own data.
 	disk *machineconfig.Disk
-	// share is the path in the manifest of a folder, which has no disk; "" for others.
+	// share is the manifest path of a shared folder, which has no disk; otherwise "".
 	share string
 	// found is nil if the claim does not exist.
 	found *corev1.PersistentVolumeClaim
-	// legacy: the claim has a name that VM-Operator gave before its version
-	// 3.4. It is used as it is and not written.
+	// legacy: the name is one that VM-Operator gave before its version 3.4. The claim is used as
+	// it is and not written.
 	legacy bool
-	// former is what the status says of the claim that the machine has run with, nil
-	// if it has with none.
+	// former is the status's record of the claim that the machine has run with, or nil.
 	former *spec.MachineClaim
 	// renewed: the owner wants a new disk in place of the former claim.
 	renewed bool
 }
 
-// field says in a message whose claim it is.
+// field returns the manifest field the claim comes from, for messages.
 func (c *neededClaim) field() string {
 	if c.share != "" {
 		return c.share
@@ -37,7 +35,6 @@ func (c *neededClaim) field() string {
 	return c.disk.Field()
 }
 
-// diskName is the name by which the status and people know the disk.
 func (c *neededClaim) diskName() string {
 	if c.disk == nil {
 		return objects.RunnerDataDisk
@@ -45,20 +42,18 @@ func (c *neededClaim) diskName() string {
 	return c.disk.Name
 }
 
-// gone reports whether the claim may have held something, is not there any more, and
-// may not be made anew.
+// gone reports whether a claim that may have had data no longer exists and may not be created
+// anew.
 func (c *neededClaim) gone() bool {
 	return c.found == nil && c.former != nil && !c.renewed
 }
 
-// referenced reports whether the manifest names the claim, rather than having it
-// made.
+// referenced reports whether the manifest names the claim, rather than having it created.
 func (c *neededClaim) referenced() bool {
 	return c.share != "" || c.disk != nil && c.disk.Entry.PersistentVolumeClaim != nil
 }
 
-// ofRef reports whether the claim is that of an entry of spec.blockDeviceRefs.
 func (c *neededClaim) ofRef() bool { return c.disk != nil && c.disk.Ref != nil }
 
-// ofImage reports whether it is that of an image, which others may have at the same time.
+// ofImage reports whether it is that of an image, which several machines may use at once.
 func (c *neededClaim) ofImage() bool { return c.disk != nil && c.disk.IsImage() }

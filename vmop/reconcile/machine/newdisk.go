@@ -13,17 +13,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A claim that the machine has run with may hold its system. An empty one in its
-// place would look to everybody like lost data, and to an installer like an
-// invitation. So the status remembers these claims, and who wants a new disk says so
-// by an annotation, which names the claim that is gone by its UID as well: the
-// annotation may stay in a manifest for ever, and says nothing about the next loss.
+// A claim that the machine has run with may hold its system. An empty one in its place would look
+// like lost data, and to an installer like an invitation. So the status remembers these claims,
+// and a user requests a new disk by an annotation that includes the UID of the lost claim: the
+// annotation may stay in a manifest for ever and does not cover the next loss.
 //
-// A machine that was deleted and is created again has another status, and is a new
-// one: it takes up what claims there are, and gets those that there are not.
+// A machine that was deleted and created again has a new status: it takes the claims that exist
+// and gets those that do not.
 
-// recallClaims finds the claims that the machine has run with, and those in whose
-// place somebody wants a new disk.
+// recallClaims finds the claims that the machine has run with, and those for which a new disk is
+// requested.
 func (d *decision) recallClaims() {
 	var wanted []string
 	if text := d.s.VM.Annotations[names.AnnotationNewDisk]; text != "" {
@@ -43,7 +42,6 @@ func (d *decision) recallClaims() {
 	}
 }
 
-// noteClaims notes which claims the machine has run with.
 func (d *decision) noteClaims() {
 	next := make([]spec.MachineClaim, 0, len(d.claims))
 	for i := range d.claims {
@@ -58,9 +56,9 @@ func (d *decision) noteClaims() {
 	d.ranWith = next
 }
 
-// hasRunWith reports whether the machine runs or has run with a claim that there is.
-// Nothing noted it of a machine that VM-Operator or an earlier version of vmop has
-// stopped: what such a machine has when it is first looked at counts.
+// hasRunWith reports whether the machine runs or has run with an existing claim. For a machine
+// stopped by VM-Operator or by an earlier version of vmop nothing noted it: what it has when
+// first observed counts.
 func (d *decision) hasRunWith(c *neededClaim) bool {
 	if d.pod.state != podAbsent && d.pod.state != podForeign && d.pod.state != podOrphaned {
 		return d.pod.hasStarted() && objects.PodHasClaim(d.pod.pod, c.name)
@@ -75,12 +73,12 @@ func (d *decision) hasRunWith(c *neededClaim) bool {
 	return origin == machineconfig.OriginVMOperator && c.found.Status.Phase == corev1.ClaimBound
 }
 
-// newDisk is what the annotation says of a disk whose claim had the UID.
+// newDisk returns the annotation's entry for a disk whose claim had the UID.
 func newDisk(disk string, uid types.UID) string {
 	return disk + ":" + string(uid[:min(len(uid), 8)])
 }
 
-// goneText says which claims are gone and what to do, and by which commands.
+// goneText describes which claims were lost and what to do, and the commands for it.
 func (d *decision) goneText() (text, commands string) {
 	var gone, value, disks []string
 	field := ""
@@ -97,7 +95,7 @@ func (d *decision) goneText() (text, commands string) {
 	return text + byAnnotation(value), ": the machine has run with what is gone; " + d.newDiskCommands(disks, value)
 }
 
-// afterDeletion says what follows for a machine whose claim is being deleted, and the
+// afterDeletion describes what follows for a machine whose claim is being deleted, and the
 // commands for it.
 func (d *decision) afterDeletion(c *neededClaim) (text, commands string) {
 	if c.referenced() || c.former == nil && !d.hasRunWith(c) {
@@ -110,7 +108,7 @@ func (d *decision) afterDeletion(c *neededClaim) (text, commands string) {
 	return "restore it, or ask for an empty disk" + byAnnotation(value), ": the machine is not started before it is gone; " + d.newDiskCommands(disks, value)
 }
 
-// newDiskCommands are the two ways to ask for empty disks.
+// newDiskCommands returns the two ways to request empty disks.
 func (d *decision) newDiskCommands(disks, value []string) string {
 	return fmt.Sprintf("for an empty disk, run vmop-cli start --cluster -n %s %s --new-disk %s, or kubectl annotate vm -n %[1]s %[2]s --overwrite %[4]s%[5]s",
 		d.vm.Namespace, d.vm.Name, strings.Join(disks, " --new-disk "), newDiskAnnotation, strings.Join(value, ","))
@@ -118,17 +116,15 @@ func (d *decision) newDiskCommands(disks, value []string) string {
 
 const newDiskAnnotation = names.AnnotationNewDisk + "="
 
-// byAnnotation ends a message that asks for the annotation: [NewDisks] reads there what it
-// is to say.
+// byAnnotation ends a message that asks for the annotation; [NewDisks] parses it.
 func byAnnotation(value []string) string {
 	return " by the annotation " + newDiskAnnotation + strings.Join(value, ",")
 }
 
-// NewDisks is the annotation [names.AnnotationNewDisk] of a machine whose owner wants
-// new and empty disks in place of some that are gone, or are being deleted, by the
-// names that status.claims has for them. What it says of other disks stays. Only what
-// the condition [spec.ConditionBlockDevicesReady] asks for can be wanted: nobody
-// shall agree today to a loss of tomorrow.
+// NewDisks returns the value of [names.AnnotationNewDisk] for a machine whose owner wants new,
+// empty disks in place of some that are lost or being deleted, by their names in status.claims.
+// Entries for other disks stay. Only what the condition [spec.ConditionBlockDevicesReady] asks
+// for is accepted: no user should agree today to a loss of tomorrow.
 func NewDisks(vm *spec.VirtualMachine, disks ...string) (string, error) {
 	var asked []string
 	if c := spec.FindCondition(vm.Status.Conditions, spec.ConditionBlockDevicesReady); c != nil && (c.Reason == spec.ReasonClaimGone || c.Reason == spec.ReasonClaimTerminating) {
@@ -161,8 +157,8 @@ func NewDisks(vm *spec.VirtualMachine, disks ...string) (string, error) {
 	return strings.Join(out, ","), nil
 }
 
-// newDisks are the disks whose images may be new ones. The machine has not run with
-// them yet: then they are disks like any other.
+// newDisks returns the disks whose images may be new ones, because the machine has not run with
+// them yet.
 func (d *decision) newDisks() []string {
 	var out []string
 	for i := range d.claims {

@@ -13,15 +13,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Objects lists what a cluster gets for the machine, in the order in which it
-// must exist: the display secret, what has the user data of the manifest, the
-// ConfigMap, the volume claims, the pod (as it is while the machine should run) and
-// the load balancer's service.
+// Objects returns what a cluster gets for the machine, in the order in which it must exist: the
+// display secret, the objects with the user data of the manifest, the ConfigMap, the volume
+// claims, the pod (as it is while the machine should run) and the load balancer's service.
 //
-// They are those that [Decide] makes for a machine about which a cluster knows
-// nothing yet, with what they note down for later decisions. Only the API server
-// and the operator can add the rest: the password of the secret, and the
-// versions of ConfigMap and secret on the pod. Owner references need a machine
+// They are those that [Decide] creates for a machine without any objects, with what they record
+// for later decisions. Only the API server and the operator can add the rest: the password of the
+// secret, and the versions of ConfigMap and secret on the pod. Owner references need a machine
 // with a UID, and [names.AnnotationApplied], [names.AnnotationDocuments],
 // [names.AnnotationGeneration] and [names.AnnotationStarted] are the cluster's if UID and
 // generation are.
@@ -33,8 +31,8 @@ func Objects(vm *spec.VirtualMachine, s objects.Settings) ([]reconcile.Object, e
 	return made, err
 }
 
-// Render is [Objects], and the configuration that is in the ConfigMap. Of a machine that
-// [spec.Amend] changes it is the one that was written, so that what is wrong with it is found.
+// Render returns [Objects] and the configuration in the ConfigMap. For a machine that
+// [spec.Amend] changes it is the configuration as written, so that its errors are found.
 func Render(vm *spec.VirtualMachine, s objects.Settings) (runnerconfig.Config, []reconcile.Object, error) {
 	if vm == nil {
 		return runnerconfig.Config{}, nil, errNoMachine
@@ -58,14 +56,12 @@ func Render(vm *spec.VirtualMachine, s objects.Settings) (runnerconfig.Config, [
 
 var errNoMachine = errors.New("no virtual machine is given")
 
-// unknown begins a decision about a machine of which a cluster knows nothing.
 func unknown(vm *spec.VirtualMachine, s objects.Settings) *decision {
 	d := &decision{subject: subject{s: &Snapshot{VM: vm, Settings: s}, vm: manifest.Defaulted(vm), stored: &spec.VirtualMachineStatus{}}}
 	d.manifest = d.vm
 	return d
 }
 
-// objects makes what the cluster gets, and says with which configuration.
 func (d *decision) objects() (runnerconfig.Config, []reconcile.Object, error) {
 	d.amendments = spec.Amend(&d.vm.Spec)
 	d.recall()
@@ -107,7 +103,7 @@ func (d *decision) objects() (runnerconfig.Config, []reconcile.Object, error) {
 		out = append(out, c.Object)
 	}
 	pod := d.newPod()
-	// The API server gives the versions.
+	// The API server assigns the versions.
 	delete(pod.Annotations, names.AnnotationConfigVersion)
 	delete(pod.Annotations, names.AnnotationDisplayVersion)
 	out = append(out, pod)

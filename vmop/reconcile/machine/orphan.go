@@ -11,21 +11,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A machine that is deleted with --cascade=orphan leaves its pod, and the guest in it
-// runs on. Who makes a machine of the same name later has that pod for it, if it is the
-// same machine by its UUID and its disks.
+// A machine deleted with --cascade=orphan leaves its pod, in which the guest runs on. A machine
+// created later with the same name takes that pod over if UUID and disks match.
 //
-// Names, labels and the owner that the garbage collector removes prove nothing about a
-// pod: a copy from a backup has the same. What counts is what the operator writes on
-// the pod when it lets the machine go, which nobody else can have meant: the UID of the
-// machine and the pod's own. Who may write that on a pod may delete the pod.
+// Names, labels and the owner reference that the garbage collector removes prove nothing about a
+// pod: a copy from a backup has the same. What counts is the operator's record on the pod,
+// written when the machine is released: the UIDs of machine and pod. A user who may write that on
+// a pod may delete the pod.
 
-// orphanRecord is the annotation of a pod whose machine is let go.
 func orphanRecord(vm, pod types.UID) string { return string(vm) + " " + string(pod) }
 
-// leaves reports whether the pod of a machine that is being deleted is to run on: the
-// garbage collector is asked to orphan it, or has done so. The pod that it has taken
-// the owner from says which machine it was made for.
+// leaves reports whether the pod of a machine that is being deleted is to run on: the garbage
+// collector is asked to orphan it, or has done so. A pod without its owner reference records
+// which machine it was made for.
 func (d *decision) leaves() bool {
 	if slices.Contains(d.s.VM.Finalizers, metav1.FinalizerOrphanDependents) {
 		return true
@@ -40,8 +38,8 @@ func (d *decision) wasOurs() bool {
 		(pod.Annotations[names.AnnotationMadeFor] == string(d.s.VM.UID) || pod.UID == d.executedIn())
 }
 
-// orphan notes on the pod of a machine that is let go that it is one's own: the next
-// machine of the name may have it. What cannot be noted keeps nobody.
+// orphan records on the pod of a released machine that the next machine of the name may take it
+// over. A failure to record it does not hold the machine.
 func (d *decision) orphan() {
 	pod := d.pod.pod
 	if pod == nil || pod.DeletionTimestamp != nil || finished(pod) || d.s.VM.UID == "" || !d.owned(pod) && !d.wasOurs() {
@@ -54,8 +52,8 @@ func (d *decision) orphan() {
 	d.do(reconcile.AnnotatePod{Name: pod.Name, UID: pod.UID, Annotations: map[string]*string{names.AnnotationOrphaned: &record}}, &d.running)
 }
 
-// orphaned is for a pod that the former machine of the name has left. Nothing of what
-// its guest depends on, as the configuration, is touched before the machine has it.
+// orphaned handles a pod left by the former machine of the name. What its guest depends on, such
+// as the configuration, is not touched before the machine has taken it over.
 func (d *decision) orphaned() {
 	d.findRestart()
 	pod, object := d.pod.pod, named(names.KindPod, d.pod.pod.Name)
@@ -76,7 +74,7 @@ func (d *decision) orphaned() {
 	d.hold()
 	d.running.setWaiting(spec.ReasonPodAdopted, object, "pod %s of the former machine of this name is taken over; its guest runs on", pod.Name)
 	if !d.held() {
-		return // the pod is taken when that is seen
+		return // the pod is taken over when that is observed
 	}
 	yes := true
 	annotations := map[string]*string{names.AnnotationOrphaned: nil}
@@ -88,7 +86,7 @@ func (d *decision) orphaned() {
 	set(names.AnnotationMadeFor, string(d.s.VM.UID))
 	set(names.AnnotationAdopted, adoption(d.s.VM.UID, d.s.Now))
 	set(names.AnnotationStarted, startedAnew(pod.Annotations[names.AnnotationStarted]))
-	// What was asked of nobody yet is not asked of this guest.
+	// Former requests do not apply to this guest.
 	set(names.AnnotationForceStop, d.s.VM.Annotations[names.AnnotationForceStop])
 	set(names.AnnotationPowerRequest, d.s.VM.Annotations[names.AnnotationPowerRequest])
 	if d.do(reconcile.AdoptPod{

@@ -14,39 +14,37 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The pods of a machine are a set. What each of them is to the machine, its role, is said
-// here and nowhere else, by what the pod is and not by what it is called: its owner, what
-// the operator has noted on it, its claims. A name says one thing only, which is that the
-// machine's next pod cannot have it.
+// The role of each of a machine's pods is decided here and nowhere else, by its owner, the
+// operator's annotations and its claims. Its name means only that the machine's next pod cannot
+// have it.
 
-// podRole is what a pod is to a machine.
 type podRole int
 
 const (
-	// roleNone: it has nothing to do with it.
+	// roleNone: unrelated.
 	roleNone podRole = iota
-	// roleActive: it is the machine's, and the guest executes in it, will, or did so last.
-	// There is at most one; of a machine that moves it is the source.
+	// roleActive: the machine's pod in which the guest executes, will, or did last. There is at
+	// most one; during a migration it is the source.
 	roleActive
-	// roleTarget: it is the machine's and has not ended, and another one is active. Nothing
-	// makes such a pod yet. It becomes the active one when that is gone, and no guest is
-	// started in yet another one before.
+	// roleTarget: the machine's, not ended, beside an active one. Nothing creates such a pod yet.
+	// It becomes active when the active one is deleted, and no guest is started in another pod
+	// before.
 	roleTarget
-	// roleLeftover: it is the machine's, has ended, and another one is active.
+	// roleLeftover: the machine's, ended, beside an active one.
 	roleLeftover
-	// roleOrphaned: an operator has let the former machine of the name go without it, and
-	// the machine may take it over.
+	// roleOrphaned: the former machine of the name was released without it, and the machine may
+	// take it over.
 	roleOrphaned
-	// roleMade: it was made for the machine, and the garbage collector has taken the owner
-	// from it. That counts for a machine that is being deleted.
+	// roleMade: made for the machine, and the garbage collector has removed the owner. It counts
+	// for a machine that is being deleted.
 	roleMade
-	// roleForeign: it is somebody else's and has the name of the machine's next pod.
+	// roleForeign: another owner's, with the name of the machine's next pod.
 	roleForeign
-	// roleSharing: it is somebody else's and may write to a claim of the machine.
+	// roleSharing: another owner's, and may write to a claim of the machine.
 	roleSharing
 )
 
-// roles are the roles of the pods for the machine, one for each.
+// roles returns the pods' roles, one for each.
 func (s *Snapshot) roles() []podRole {
 	vm, pods := s.VM, s.Pods
 	out := make([]podRole, len(pods))
@@ -69,10 +67,9 @@ func (s *Snapshot) roles() []podRole {
 	return out
 }
 
-// comesBefore reports whether of two pods of the machine the first is the active one. One
-// that has not ended comes before one that has: its guest may execute. Of two of those it
-// is the older one, because the younger was made beside a guest; and of two that have
-// ended the younger one, which is the last run.
+// comesBefore reports whether the first of two pods of the machine is the active one. One that
+// has not ended comes first: its guest may execute. Of two such pods it is the older, because the
+// younger was made beside a guest; of two that have ended the younger, which is the last run.
 func comesBefore(a, b *corev1.Pod) bool {
 	if finished(a) != finished(b) {
 		return finished(b)
@@ -81,7 +78,7 @@ func comesBefore(a, b *corev1.Pod) bool {
 	return (age < 0) != finished(a)
 }
 
-// beside is the role of a pod of the machine that is not the active one.
+// beside returns the role of a pod of the machine that is not active.
 func beside(pod *corev1.Pod) podRole {
 	if finished(pod) {
 		return roleLeftover
@@ -89,7 +86,7 @@ func beside(pod *corev1.Pod) podRole {
 	return roleTarget
 }
 
-// roleOfOther is the role of a pod that is not the machine's.
+// roleOfOther returns the role of a pod that is not the machine's.
 func (s *Snapshot) roleOfOther(pod *corev1.Pod) podRole {
 	vm := s.VM
 	switch {
@@ -105,19 +102,17 @@ func (s *Snapshot) roleOfOther(pod *corev1.Pod) podRole {
 	return roleNone
 }
 
-// Pod is the pod that the next steps of the machine are about: its active one, else the
-// one that it may take over or has lost its owner, else what has the name of the next one.
-// It is nil if there is none of them. Whoever observes needs no more of it than whether
-// the machine has a pod.
+// Pod returns the pod that the next steps of the machine are about: its active one, else the one
+// that it may take over or that has lost its owner, else the one with the name of the next pod;
+// nil if there is none. Observers need it only to know whether the machine has a pod.
 func (s *Snapshot) Pod() *corev1.Pod {
 	pod, _ := s.foremost()
 	return pod
 }
 
-// PodWith is the pod of a machine that somebody has begun something with, known by its
-// UID, as long as that pod has not ended; and else what [Snapshot.Pod] says of the pods, or
-// the one with the name of the machine's next pod if the machine itself is not there. So
-// nothing is taken from a guest because another pod has become the active one.
+// PodWith returns the pod with the UID, known from an action already begun, as long as it has not
+// ended; else [Snapshot.Pod] of the pods, or the one with the name of the machine's next pod if
+// vm is nil. So nothing is taken from a guest because another pod has become active.
 func PodWith(uid types.UID, name string, vm *spec.VirtualMachine, pods []corev1.Pod) *corev1.Pod {
 	for i := range pods {
 		if pod := &pods[i]; uid != "" && pod.UID == uid && !finished(pod) {
@@ -136,7 +131,7 @@ func PodWith(uid types.UID, name string, vm *spec.VirtualMachine, pods []corev1.
 	return nil
 }
 
-// foremost is [Snapshot.Pod] with its role.
+// foremost returns [Snapshot.Pod] and its role.
 func (s *Snapshot) foremost() (*corev1.Pod, podRole) {
 	if s.VM == nil {
 		return nil, roleNone
@@ -150,16 +145,16 @@ func (s *Snapshot) foremost() (*corev1.Pod, podRole) {
 	return nil, roleNone
 }
 
-// SharesDisks reports whether a pod may write to a claim that the machine uses or may come
-// to use, see [UsedClaims]. Such a one belongs to the Pods of a [Snapshot] of the machine before a pod is
-// made. One with the name of the machine's next pod does not keep that from being made,
-// and need not be looked for: the API server lets nobody make a second one.
+// SharesDisks reports whether a pod may write to a claim that the machine uses or may come to
+// use, see [UsedClaims]. Such pods belong to the Pods of a [Snapshot] before a pod is created.
+// One with the name of the machine's next pod need not be searched for: the API server does not
+// create a second one.
 func SharesDisks(vm *spec.VirtualMachine, attachments []spec.VirtualMachineBlockDeviceAttachment, pod *corev1.Pod) bool {
 	return pod.Name != objects.PodName(vm.Name) && usesClaimOf(vm, attachments, pod)
 }
 
-// usesClaimOf reports whether a pod has not ended and has a claim that the machine uses or
-// may come to use.
+// usesClaimOf reports whether a pod has not ended and has a claim that the machine uses or may
+// come to use.
 func usesClaimOf(vm *spec.VirtualMachine, attachments []spec.VirtualMachineBlockDeviceAttachment, pod *corev1.Pod) bool {
 	if finished(pod) {
 		return false
@@ -177,29 +172,29 @@ func ownedBy(o metav1.Object, vm *spec.VirtualMachine) bool {
 	return false
 }
 
-// isOrphan reports whether an operator has let a machine of a name go without the pod,
-// which nobody has taken since.
+// isOrphan reports whether a machine of a name was released without the pod, which has not been
+// taken over since.
 func isOrphan(pod *corev1.Pod, vm string) bool {
 	_, of, ok := strings.Cut(pod.Annotations[names.AnnotationOrphaned], " ")
 	l := pod.Labels
 	return ok && of == string(pod.UID) && len(pod.OwnerReferences) == 0 && watched(pod) && l[names.LabelInstance] == vm
 }
 
-// watched reports whether the end of a pod is going to be noticed: of all pods only
-// those with the labels of a runner are watched.
+// watched reports whether the end of a pod will be observed: only pods with the labels of a
+// runner are watched.
 func watched(pod *corev1.Pod) bool {
 	l := pod.Labels
 	return l[names.LabelName] == names.AppName && l[names.LabelManagedBy] == names.ManagedBy && l[names.LabelComponent] == names.ComponentRunner
 }
 
-// finished reports whether nothing of a pod runs or will run. The phase is the
-// kubelet's word for it; without it the volumes may still be in use.
+// finished reports whether nothing of a pod runs or will run. Only the phase, which the kubelet
+// sets, says so; without it the volumes may still be in use.
 func finished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// UsedClaims are the names of all claims that a machine uses or may come to use, with those
-// of attachments that name it which its next pod may have.
+// UsedClaims returns the names of all claims that a machine uses or may come to use, including
+// those of attachments that its next pod may mount.
 func UsedClaims(vm *spec.VirtualMachine, attachments []spec.VirtualMachineBlockDeviceAttachment) []string {
 	out := objects.ClaimNames(vm)
 	for i := range attachments {

@@ -12,29 +12,26 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// podState is how the machine's foremost pod is, see [Snapshot.Pod].
+// podState is the state of the machine's foremost pod, see [Snapshot.Pod].
 type podState int
 
 const (
 	// podAbsent: there is none.
 	podAbsent podState = iota
-	// podForeign: it is not the machine's, but perhaps that of another machine
-	// that had the name.
+	// podForeign: not the machine's, but perhaps that of a former machine of the name.
 	podForeign
 	// podOrphaned: the former machine of the name was deleted without it.
 	podOrphaned
-	// podTerminating: it is being deleted; a machine may still run in it.
+	// podTerminating: being deleted; a machine may still run in it.
 	podTerminating
 	// podFinished: no container of it runs or will run.
 	podFinished
 	// podPending: no container of it has ever run.
 	podPending
-	// podRunning: the runner runs, or ran and is started again by the kubelet,
-	// as VM-Operator has it.
+	// podRunning: the runner runs, or ran and is restarted by the kubelet, as VM-Operator has it.
 	podRunning
 )
 
-// podView is what is known about the pod.
 type podView struct {
 	state     podState
 	pod       *corev1.Pod
@@ -64,8 +61,8 @@ func lookAtPod(s *Snapshot, vm *spec.VirtualMachine) podView {
 	return v
 }
 
-// runnerOf is what a pod says of the runner, which has the machine's name; nil if
-// the kubelet has not reported.
+// runnerOf returns the status of the runner's container, which has the machine's name; nil if the
+// kubelet has not reported.
 func runnerOf(pod *corev1.Pod, name string) *corev1.ContainerStatus {
 	var found *corev1.ContainerStatus
 	for i := range pod.Status.ContainerStatuses {
@@ -76,8 +73,8 @@ func runnerOf(pod *corev1.Pod, name string) *corev1.ContainerStatus {
 	return found
 }
 
-// runnerContainer is the container of the runner, which has the machine's name; nil
-// if the pod has none at all.
+// runnerContainer returns the container of the runner, which has the machine's name; nil if the
+// pod has none at all.
 func runnerContainer(pod *corev1.Pod, name string) *corev1.Container {
 	var found *corev1.Container
 	for i := range pod.Spec.Containers {
@@ -88,8 +85,8 @@ func runnerContainer(pod *corev1.Pod, name string) *corev1.Container {
 	return found
 }
 
-// hinderingInit is what a pod says of a container before the runner that has not
-// ended well, because of which the runner has not started; nil if there is none.
+// hinderingInit returns an init container that has not ended well and thus keeps the runner from
+// starting, or nil.
 func hinderingInit(pod *corev1.Pod) *corev1.ContainerStatus {
 	for i := range pod.Status.InitContainerStatuses {
 		if c := &pod.Status.InitContainerStatuses[i]; c.State.Terminated == nil || c.State.Terminated.ExitCode != 0 {
@@ -99,8 +96,8 @@ func hinderingInit(pod *corev1.Pod) *corev1.ContainerStatus {
 	return nil
 }
 
-// WaitsFor is why nothing of a machine's pod has run yet; empty if something has,
-// or if it never will.
+// WaitsFor returns why nothing of a machine's pod has run yet; empty if something has, or never
+// will.
 func WaitsFor(pod *corev1.Pod) string {
 	v := podView{pod: pod, container: runnerOf(pod, objects.MachineOf(pod))}
 	if finished(pod) || v.hasStarted() {
@@ -113,15 +110,14 @@ func WaitsFor(pod *corev1.Pod) string {
 func (v *podView) hasStarted() bool {
 	c := v.container
 	if c == nil {
-		// A pod that runs may have no container statuses yet.
+		// A running pod may have no container statuses yet.
 		return v.pod.Status.Phase == corev1.PodRunning
 	}
 	return c.State.Running != nil || c.State.Terminated != nil || c.LastTerminationState.Terminated != nil || c.RestartCount > 0
 }
 
-// givenTo is the user to whom the pod has given the files of VM-Operator's runner:
-// what does so has ended well when the runner starts. It is empty if the pod has
-// done nothing of the kind.
+// givenTo returns the user to whom the pod has given the files of VM-Operator's runner, an init
+// container that ended well if the runner has started; empty if it has not.
 func (v *podView) givenTo() string {
 	if v.state == podAbsent || v.state == podForeign || v.state == podOrphaned || !v.hasStarted() {
 		return ""
@@ -129,33 +125,29 @@ func (v *podView) givenTo() string {
 	return v.pod.Annotations[names.AnnotationDataOwner]
 }
 
-// former reports whether VM-Operator has made the pod: its runner reports under a name
-// of its own.
+// former reports whether VM-Operator created the pod: its runner reports under another name.
 func (v *podView) former() bool {
 	return v.exists() && v.pod.Annotations[names.AnnotationApplied] == ""
 }
 
-// exists reports whether the pod is the machine's and may have a guest in it.
 func (v *podView) exists() bool {
 	return v.state == podTerminating || v.state == podPending || v.state == podRunning
 }
 
-// end is why a pod ended.
 type podEnd struct {
 	cause, message string
 	qemuStatus     string
-	// advice is what to change, which the event of the end says; empty if there is nothing.
+	// advice is what to change, for the event; empty if nothing.
 	advice  string
 	failure bool
 	at      time.Time
 	ran     time.Duration
 }
 
-// shortRun is the time that a machine must have run for its end to be an
-// ordinary one: what ends sooner, for whatever cause, would soon end again.
+// shortRun is how long a machine must have run for its end to be ordinary: what ends sooner, for
+// whatever cause, would soon end again.
 const shortRun = time.Minute
 
-// ended reads the end of a pod that is finished.
 func (v *podView) ended(now time.Time) podEnd {
 	e := podEnd{cause: v.pod.Status.Reason, message: v.pod.Status.Message, failure: true, at: now}
 	var t *corev1.ContainerStateTerminated
@@ -189,19 +181,18 @@ func (v *podView) ended(now time.Time) podEnd {
 	return e
 }
 
-// maxQEMUStatus is more than a system says of a process that has ended, in bytes;
-// the definition has it, too.
+// maxQEMUStatus is more than a system reports of an ended process, in bytes; the definition has
+// the same limit.
 const maxQEMUStatus = 64
 
-// reasonOOMKilled is the kubelet's for a container of which a process was killed for lack
-// of memory. Where a control group is killed as one, which is usual with version 2, that
-// is the runner, together with QEMU, and it can explain nothing. With version 1 it is
-// QEMU, and the runner tells only that there was no memory left.
+// reasonOOMKilled is the kubelet's reason for a container of which a process was killed for lack
+// of memory. With control groups version 2 usually the whole group is killed, including the
+// runner, which cannot report then. With version 1 it is QEMU, and the runner reports only that
+// there was no memory left.
 const reasonOOMKilled = "OOMKilled"
 
-// fromContainer takes what the runner wrote, else what the kubelet found. What
-// the kubelet did to the pod as a whole, such as an eviction, says more than how
-// the runner took it.
+// fromContainer takes what the runner wrote, else what the kubelet reports. A cause for the whole
+// pod, such as an eviction, takes precedence.
 func (e *podEnd) fromContainer(t *corev1.ContainerStateTerminated) {
 	o, told := runnerconfig.ParseOutcome(t.Message)
 	if told && len(o.QEMUStatus) <= maxQEMUStatus {
@@ -213,7 +204,7 @@ func (e *podEnd) fromContainer(t *corev1.ContainerStateTerminated) {
 			e.message = strings.TrimSpace(e.message + " (" + o.Message + ")")
 		}
 	case told && o.Cause.Failure() && o.QEMUStatus == runnerconfig.StatusKilled && t.Reason == reasonOOMKilled:
-		// The runner has outlived it, and does not know what the machine needs.
+		// The runner has outlived QEMU, and does not know what the machine needs.
 		e.cause, e.message = reasonOOMKilled, o.Message
 	case told:
 		e.cause, e.message, e.failure = string(o.Cause), o.Message, o.Cause.Failure()
@@ -225,8 +216,8 @@ func (e *podEnd) fromContainer(t *corev1.ContainerStateTerminated) {
 	}
 }
 
-// hindrance is why a pod that has not started has not. The others are pods that
-// take ports of nodes, see [ContendedPorts].
+// hindrance returns why a pending pod has not started. The others are pods that take ports of
+// nodes, see [ContendedPorts].
 func (v *podView) hindrance(others []corev1.Pod) (f finding) {
 	pod := v.pod
 	object := named(names.KindPod, pod.Name)
@@ -261,8 +252,8 @@ func (v *podView) hindrance(others []corev1.Pod) (f finding) {
 			step = "make room, or change what the machine asks of a node"
 		}
 		f.setProblem(reason, object, "no node takes pod %s: %s", pod.Name, nextStep(c.Message, step))
-		// The scheduler says so also of a pod whose claims are just being bound,
-		// or whose predecessor has just gone.
+		// The scheduler reports this also while claims are being bound, or just after the
+		// predecessor was deleted.
 		f.brief = true
 		return f
 	}
@@ -275,8 +266,6 @@ func (v *podView) hindrance(others []corev1.Pod) (f finding) {
 	return f
 }
 
-// unscheduled is what the scheduler says of a pod that no node takes, nil if it says
-// nothing.
 func (v *podView) unscheduled() *corev1.PodCondition {
 	for i := range v.pod.Status.Conditions {
 		if c := &v.pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
@@ -286,7 +275,6 @@ func (v *podView) unscheduled() *corev1.PodCondition {
 	return nil
 }
 
-// scheduled is when a node took the pod; zero if that is not known.
 func (v *podView) scheduled() time.Time {
 	for i := range v.pod.Status.Conditions {
 		if c := &v.pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
@@ -296,7 +284,6 @@ func (v *podView) scheduled() time.Time {
 	return time.Time{}
 }
 
-// disruption is what Kubernetes says of a pod that it ends, nil if it does not.
 func (v *podView) disruption() *corev1.PodCondition {
 	for i := range v.pod.Status.Conditions {
 		if c := &v.pod.Status.Conditions[i]; c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
@@ -306,15 +293,12 @@ func (v *podView) disruption() *corev1.PodCondition {
 	return nil
 }
 
-// waitsForNode is what there is to say of a pod that was just made.
 const waitsForNode = "pod %s waits for a node; see kubectl describe pod %[1]s"
 
-// nextStep ends a message of Kubernetes with what can be done.
 func nextStep(message, step string) string {
 	return strings.TrimRight(strings.TrimSpace(message), ".") + "; " + step
 }
 
-// silent reports whether the node of a pod that should run does not report.
 func (v *podView) silent() bool {
 	if v.pod.Status.Phase == corev1.PodUnknown || v.pod.Status.Reason == "NodeLost" {
 		return true

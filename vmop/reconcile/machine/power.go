@@ -23,11 +23,11 @@ const (
 	VerbRestart Verb = "restart"
 )
 
-// Request is the value of the annotation that asks for something. What is unique,
-// such as the time, tells it from the request before.
+// Request returns the value of the annotation for a request. unique, such as the time,
+// distinguishes it from the request before.
 func Request(v Verb, unique string) string { return string(v) + " " + unique }
 
-// verbOf is what a request asks for; empty if that is not known.
+// verbOf returns what a request asks for; empty if unknown.
 func verbOf(request string) Verb {
 	word, _, _ := strings.Cut(request, " ")
 	switch v := Verb(word); v {
@@ -37,21 +37,20 @@ func verbOf(request string) Verb {
 	return ""
 }
 
-// Answered reports whether the operator has acted on the run policy of a machine, if
-// it has one, and on the last request.
+// Answered reports whether the operator has acted on the run policy of a machine, if it has one,
+// and on the last request.
 func Answered(vm *spec.VirtualMachine) bool {
 	p := vm.Status.Power
 	return vm.Spec.RunPolicy == "" || p != nil && p.Policy == vm.Spec.RunPolicy && p.Request == vm.Annotations[names.AnnotationPowerRequest]
 }
 
-// Restarted reports whether a pod was made after the last request to restart its
-// machine.
+// Restarted reports whether a pod was made after the last request to restart its machine.
 func Restarted(vm *spec.VirtualMachine, pod *corev1.Pod) bool {
 	return pod.Annotations[names.AnnotationPowerRequest] == vm.Annotations[names.AnnotationPowerRequest]
 }
 
-// Refusal says why a machine does not do what a request asks for; empty if it does.
-// It is decided by the run policy alone, as far as that can be.
+// Refusal returns why a machine does not follow a request; empty if it does. It depends on the
+// run policy alone, as far as possible.
 func Refusal(vm *spec.VirtualMachine, v Verb) string {
 	policy := vm.Spec.RunPolicy
 	switch {
@@ -65,28 +64,26 @@ func Refusal(vm *spec.VirtualMachine, v Verb) string {
 	return ""
 }
 
-// powerFacts are what happened to a machine that its run policy has a rule for.
+// powerFacts are the events that run policies have rules for.
 type powerFacts struct {
-	// known: the operator has looked at the machine before; stopped: it was stopped
-	// then.
+	// known: the operator has observed the machine before; stopped: it was stopped then.
 	known, stopped bool
 	// exists: there is a pod of it.
 	exists bool
 	// request is the last one.
 	request string
-	// cause is why the machine has ended, if that was not taken into account yet.
+	// cause is why the machine has ended, if not yet taken into account.
 	cause runnerconfig.Cause
-	// deleted: another client deletes, or has deleted, the pod in which the guest
-	// executed.
+	// deleted: another client deletes, or has deleted, the pod in which the guest executed.
 	deleted bool
 }
 
-// nextPower is what comes of a run policy. It has all of the policies' rules; old
-// is nil for a machine that had none. Each request is answered once.
+// nextPower applies the rules of all run policies; old is nil for a machine that had none. Each
+// request is answered once.
 func nextPower(policy spec.RunPolicy, old *spec.Power, f powerFacts) spec.Power {
 	var p spec.Power
 	to := func(state spec.MachineState, reason string) {
-		p.State, p.Reason, p.PodUID = state, reason, "" // what was before counts no more
+		p.State, p.Reason, p.PodUID = state, reason, "" // what was before no longer counts
 	}
 	if old != nil {
 		p = *old
@@ -94,8 +91,7 @@ func nextPower(policy spec.RunPolicy, old *spec.Power, f powerFacts) spec.Power 
 	switch {
 	case p.Policy != "":
 	case f.known || f.exists:
-		// Nothing happens to a machine because it gets a policy, but for what the
-		// policy says below.
+		// A machine that gets a policy keeps its state, but for what the policy says below.
 		p.Policy = policy
 		if to(spec.StateRunning, spec.PowerPolicy); !f.exists && f.stopped {
 			to(spec.StateStopped, spec.PowerPolicy)
@@ -106,7 +102,7 @@ func nextPower(policy spec.RunPolicy, old *spec.Power, f powerFacts) spec.Power 
 			to(spec.StateRunning, spec.PowerPolicy)
 		}
 	}
-	// Whoever asks for something while the machine ends does not mean that end.
+	// A request made while the machine ends is not about that end.
 	if asked := f.request != p.Request && verbOf(f.request) != ""; p.State == spec.StateRunning && !asked {
 		switch byHand := policy == spec.RunPolicyManual; {
 		case f.cause == runnerconfig.CauseGuestShutdown && policy != spec.RunPolicyAlwaysOn:
@@ -147,14 +143,13 @@ func nextPower(policy spec.RunPolicy, old *spec.Power, f powerFacts) spec.Power 
 	return p
 }
 
-// findPower finds out whether the machine should run. What its run policy has come
-// to is written to the status with whatever it follows from, and before anything is
-// done that leaves no trace of that.
+// findPower determines whether the machine should run. The outcome of its run policy is written
+// to the status together with its causes, before any action that would erase them.
 func (d *decision) findPower() {
 	policy, old, request := d.vm.Spec.RunPolicy, d.stored.Power, d.s.VM.Annotations[names.AnnotationPowerRequest]
 	if policy == "" {
 		if d.on = d.vm.Spec.VM.State == spec.StateRunning; old != nil {
-			// What was asked for is not asked for again when there is a policy again.
+			// A former request does not apply again with a later policy.
 			p := *old
 			p.Policy, p.State, p.Reason, p.Request, p.PodUID = "", d.vm.Spec.VM.State, spec.PowerPolicy, request, ""
 			d.powered = &p
@@ -165,7 +160,8 @@ func (d *decision) findPower() {
 		return
 	}
 	if !knownPolicy(policy) || d.s.VM.DeletionTimestamp != nil {
-		// Nothing changes until it is corrected, or at all any more.
+		// Nothing changes until the policy is corrected, or at all for a machine that is being
+		// deleted.
 		d.powered, d.on = old, d.pod.exists()
 		if old != nil {
 			d.on = old.State == spec.StateRunning
@@ -186,10 +182,9 @@ func (d *decision) findPower() {
 	}
 }
 
-// unanswered reports whether the machine runs from now on for a reason that the status
-// does not have yet: a request to start, or another policy. Were its pod made first, and
-// had that ended before an operator wrote of the reason, it would be one to start the
-// machine once more.
+// unanswered reports whether the machine runs from now on for a reason not yet in the status: a
+// request to start, or another policy. If its pod were created first and ended before the reason
+// was written, the reason would start the machine once more.
 func (d *decision) unanswered() bool {
 	p, old := d.powered, d.stored.Power
 	if p == nil || p.Policy == "" {
@@ -209,7 +204,6 @@ func knownPolicy(p spec.RunPolicy) bool {
 	return false
 }
 
-// answer tells of a request that is not carried out.
 func (d *decision) answer(v Verb) {
 	note := Refusal(&spec.VirtualMachine{Spec: d.vm.Spec, Status: spec.VirtualMachineStatus{Power: d.powered}}, v)
 	switch {
@@ -223,9 +217,8 @@ func (d *decision) answer(v Verb) {
 	d.plan.Events = append(d.plan.Events, reconcile.Event{Type: corev1.EventTypeWarning, Reason: reasonRequestRefused, Action: actionRun, Note: note})
 }
 
-// unnotedCause is why the machine has ended, if that is not in the status yet:
-// what its pod says, or, where the pod is gone or about to go, what its runner had
-// reported.
+// unnotedCause returns why the machine has ended, if that is not in the status yet: from its pod,
+// or, where the pod was deleted or is about to be, from its runner's report.
 func (d *decision) unnotedCause() runnerconfig.Cause {
 	if d.pod.state == podFinished {
 		if e := d.stored.LastEnd; e == nil || e.PodUID != d.pod.pod.UID {
@@ -239,8 +232,7 @@ func (d *decision) unnotedCause() runnerconfig.Cause {
 	return ""
 }
 
-// lostEnd reports whether the machine has ended by itself, in a pod that does not
-// tell so any more.
+// lostEnd reports whether the machine has ended by itself, in a pod that no longer shows it.
 func (d *decision) lostEnd() bool {
 	uid, e := d.executedIn(), d.stored.RunnerEnd
 	if uid == "" || e == nil || d.stored.LastEnd != nil && d.stored.LastEnd.PodUID == uid {
@@ -256,15 +248,13 @@ func (d *decision) lostEnd() bool {
 	case podTerminating:
 		return d.pod.pod.UID == uid
 	case podPending, podRunning:
-		// Whoever made this pod did not know of the end, and its runner, which takes back
-		// what the one before has reported, has not reported yet.
+		// This pod was made without knowledge of the end, and its runner, which withdraws the
+		// former report, has not reported yet.
 		return d.pod.pod.UID != uid
 	}
 	return false
 }
 
-// executedIn is the pod in which the guest was seen to execute last, if the status
-// says so.
 func (d *decision) executedIn() types.UID {
 	if d.stored.Power == nil || d.vm.Spec.RunPolicy == "" {
 		return ""
@@ -272,8 +262,8 @@ func (d *decision) executedIn() types.UID {
 	return d.stored.Power.PodUID
 }
 
-// podDeleted reports whether the pod in which the guest executed is being deleted,
-// or gone, by somebody else's doing.
+// podDeleted reports whether the pod in which the guest executed is being or was deleted by
+// another client.
 func (d *decision) podDeleted() bool {
 	uid := d.executedIn()
 	switch d.pod.state {
@@ -287,14 +277,14 @@ func (d *decision) podDeleted() bool {
 	return false
 }
 
-// executesIn notes the pod in which the guest executes, unless that is to be
-// replaced: from then on its end is somebody else's doing.
+// executesIn notes the pod in which the guest executes, unless that is to be replaced: a deletion
+// from then on is another client's.
 func (d *decision) executesIn() {
 	p := d.powered
 	switch {
 	case p == nil || p.Policy == "" || d.s.VM.DeletionTimestamp != nil:
 	case !d.on || d.restarts || d.pod.state == podFinished:
-		// What the pod tells of its end is noted with this.
+		// The cause of its end is noted with this.
 		p.PodUID = ""
 	case d.pod.state == podRunning && d.executing():
 		p.PodUID = d.pod.pod.UID
@@ -303,7 +293,7 @@ func (d *decision) executesIn() {
 	}
 }
 
-// stoppedBecause says why a machine that should not run should not.
+// stoppedBecause returns why a machine should not run.
 func (d *decision) stoppedBecause() string {
 	p := d.powered
 	if p == nil || p.Policy == "" {

@@ -26,7 +26,6 @@ func bindOperator(namespace, user string) string {
 	return "kubectl create rolebinding " + names.OperatorBinding + " -n " + namespace + " --clusterrole=vmop-operator-machines " + asSubject(user)
 }
 
-// asSubject names a user to kubectl create rolebinding.
 func asSubject(user string) string {
 	if account, is := strings.CutPrefix(user, "system:serviceaccount:"); is {
 		return "--serviceaccount=" + account

@@ -7,19 +7,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Progress says how far a machine is on its way to the state that its
-// specification asks for.
+// Progress is how far a machine is on its way to the state of its specification.
 type Progress struct {
-	// Reached says that the machine runs or is stopped, as it should.
+	// Reached: the machine runs or is stopped, as it should.
 	Reached bool
-	// Waiting says what it waits for otherwise; it is for people.
+	// Waiting describes, for users, what it waits for otherwise.
 	Waiting string
-	// Unanswered says that it waits for the operator to begin with what was asked for,
-	// which is nothing to worry about for some seconds.
+	// Unanswered: the operator has not begun yet, which is normal for some seconds.
 	Unanswered bool
 }
 
-// ProgressOf reads the progress of a machine in a cluster from its status.
+// ProgressOf returns the progress of a machine in a cluster by its status.
 func ProgressOf(vm *spec.VirtualMachine) Progress {
 	s := &vm.Status
 	if s.ObservedGeneration < vm.Generation && s.Phase != spec.PhaseTerminating {
@@ -37,7 +35,7 @@ func ProgressOf(vm *spec.VirtualMachine) Progress {
 	}
 	first := []string{spec.ConditionConfigurationApplied, spec.ConditionPodReady, spec.ConditionGuestExecuting}
 	if s.Phase == spec.PhaseTerminating {
-		first = first[1:] // that the machine is being deleted says its phase
+		first = first[1:] // the phase says that the machine is being deleted
 	}
 	for _, t := range first {
 		c := spec.FindCondition(s.Conditions, t)

@@ -16,7 +16,7 @@ func (d *decision) refused(f *reconcile.Failure, about *finding) {
 	why, object := strings.TrimSpace(f.Message), named(f.Target.Kind, f.Target.Name)
 	switch {
 	case f.NamespaceGoes:
-		about.inherit(finding{}) // nothing else is worth a word
+		about.inherit(finding{})
 		about.setFalse(spec.ReasonNamespaceTerminating, "namespace %s is being deleted, and the machine with it; nothing is made in it any more", d.vm.Namespace)
 	case f.WantsLimits() && strings.Contains(why, "must specify") && f.Target.Verb == "create" && d.computesRequests():
 		about.setWaiting(spec.ReasonQuotaExceeded, object, "%s: %s; it is made with limits", f.Target, why)
@@ -36,8 +36,8 @@ func (d *decision) refused(f *reconcile.Failure, about *finding) {
 	}
 }
 
-// mayNotDelete explains that the operator has no right to delete claims, which
-// nobody gives it by installing it.
+// mayNotDelete explains that the operator lacks the right to delete claims, which its
+// installation does not grant.
 func (d *decision) mayNotDelete(f *reconcile.Failure, about *finding) bool {
 	if f.Target.Verb != "delete" || f.Target.Kind != names.KindClaim { // a secret is kept then
 		return false

@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Namespace is what [Remains] looks at: all objects of these kinds in one namespace.
-// The machines and the pods were read after the claims and the secrets: the other way
-// round, what a new machine was just given would look as if nobody had it.
+// Namespace is the input of [Remains]: all objects of these kinds in one namespace. Machines and
+// pods must be read after claims and secrets: otherwise a new machine's objects would seem
+// unused.
 type Namespace struct {
 	Machines []*spec.VirtualMachine
 	Pods     []corev1.Pod
@@ -24,30 +24,27 @@ type Namespace struct {
 	Secrets  []corev1.Secret
 }
 
-// Remainder is something that a machine which is gone has left, and that nobody
-// uses: a volume claim or the secret with its display's password.
+// Remainder is an unused volume claim or display secret left by a machine that no longer exists.
 type Remainder struct {
 	// Kind is PersistentVolumeClaim or Secret.
 	Kind, Name string
 	UID        types.UID
 	// Machine is the name of the machine that it was made for.
 	Machine string
-	// Size is what the volume of a claim has, or what the claim asks for before it
-	// has one; nil for a secret.
+	// Size is the volume's capacity, or the claim's request before it has one; nil for a secret.
 	Size *resource.Quantity
-	// Created is when it was made.
+	// Created is the time of its creation.
 	Created metav1.Time
 }
 
-// Remains are the claims and secrets of machines that are gone, in the order of
-// machines, kinds and names. It says what may be deleted by a person who wants the
-// data no more, and deletes nothing.
+// Remains returns the claims and secrets of machines that no longer exist, ordered by machine,
+// kind and name. A user who does not need the data may delete them; Remains deletes nothing.
 //
-// An object counts if it has the labels of the operator, a name that the operator
-// or VM-Operator gives to an object of the machine that the labels name, no owner,
-// and, as a secret, nothing in it but a display's password. Labels alone would not
-// do: a backup has those of what it was made of. One that is being deleted, that a
-// machine mentions in its manifest or that a pod uses which has not ended is none.
+// An object counts if it has the labels of the operator, a name that the operator or VM-Operator
+// gives to an object of the machine that the labels name, no owner, and, as a secret, nothing in
+// it but a display's password. Labels alone do not suffice: a backup has those of its original.
+// One that is being deleted, that a machine's manifest mentions, or that an unfinished pod uses
+// does not count.
 func Remains(in Namespace) []Remainder {
 	machines, mentioned := map[string]bool{}, map[string]bool{}
 	for _, vm := range in.Machines {
@@ -98,17 +95,17 @@ func Remains(in Namespace) []Remainder {
 	return out
 }
 
-// abandoned reports whether an object was made for a machine that is gone, by its
-// labels, and belongs to nobody else. A machine's pod may outlive it.
+// abandoned reports whether an object was made, by its labels, for a machine that no longer
+// exists, and has no other owner. A machine's pod may outlive it.
 func abandoned(o metav1.Object, machines, pods map[string]bool) bool {
 	vm := o.GetLabels()[names.LabelInstance]
 	return o.GetLabels()[names.LabelName] == names.AppName && vm != "" && !machines[vm] && !pods[vm] &&
 		len(o.GetOwnerReferences()) == 0 && o.GetDeletionTimestamp() == nil
 }
 
-// claimOf reports whether a claim has a name that the operator would give to one of
-// a machine: that of a disk ends in -disk, or in -disk- and a number if the disk has
-// none. VM-Operator's before version 3.4 had the machine's name behind the disk's.
+// claimOf reports whether a claim has a name that the operator would give to one of a machine:
+// that of a disk ends in -disk, or in -disk- and a number if the disk has no name. VM-Operator
+// before version 3.4 put the machine's name after the disk's.
 func claimOf(vm, claim string) bool {
 	if claim == spec.RunnerDataClaimName(vm) || claim == objects.FormerClaim(vm, objects.RunnerDataDisk) {
 		return true
@@ -120,8 +117,6 @@ func claimOf(vm, claim string) bool {
 	return ok && diskName(disk)
 }
 
-// diskName reports whether a disk that is made from a template may be called so, see
-// [spec.DiskName].
 func diskName(s string) bool {
 	if stem, ok := strings.CutSuffix(s, "-disk"); ok && stem != "" {
 		return true

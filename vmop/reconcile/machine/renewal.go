@@ -10,22 +10,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// restartAsked reports whether a user has asked for the end of the existing pod: the request
-// differs from that when the pod was made.
+// restartAsked reports whether a restart of the existing pod is requested: the request differs
+// from that when the pod was made.
 func (d *decision) restartAsked() bool {
 	request := d.s.VM.Annotations[names.AnnotationPowerRequest]
 	return verbOf(request) == VerbRestart && d.pod.exists() && d.pod.pod.Annotations[names.AnnotationPowerRequest] != request
 }
 
-// findRenewal finds out whether the machine's pod is to be replaced though it runs,
-// because somebody has asked for that, or because changes wait and need nobody's
-// approval. It goes on while a next pod could not start.
+// findRenewal determines whether the running pod is to be replaced, because of a request or of
+// waiting changes that need no approval. The pod stays while a next one could not start.
 func (d *decision) findRenewal() {
 	if d.pod.state != podRunning || d.pod.silent() || !d.wanted() {
 		return
 	}
 	if !d.replaceable() {
-		// The others pass by themselves, or are told where they are found.
+		// Other obstacles pass by themselves, or are reported where they are found.
 		if see := d.lackingFor(); see != "" && d.renewsItself() {
 			d.restartLacks("something is missing, see condition " + see)
 		}
@@ -34,7 +33,7 @@ func (d *decision) findRenewal() {
 	asked := d.restartAsked()
 	d.restarts = asked || d.renewsItself() && d.startsAgain()
 	if !d.restarts || d.executedIn() != "" {
-		return // it is told when it is done
+		return // reported when it is done
 	}
 	note := "somebody has asked for a restart"
 	if !asked {
@@ -46,12 +45,10 @@ func (d *decision) findRenewal() {
 	})
 }
 
-// replaceable reports whether a next pod has all that it needs.
 func (d *decision) replaceable() bool {
 	return !d.invalid && !d.unmade && !d.unsuitable && !d.unfit() && d.devices.ok() && !d.short() && !d.lacks
 }
 
-// lackingFor is the condition that says what a next pod would lack, empty if none does.
 func (d *decision) lackingFor() string {
 	switch {
 	case d.unfit():
@@ -62,23 +59,22 @@ func (d *decision) lackingFor() string {
 	return ""
 }
 
-// renewsItself reports whether changes that wait for a restart cause it. They do so
-// once: the next pod is made for the present specification. Those of a class alone
-// do not.
+// renewsItself reports whether waiting changes cause the restart. They do so once: the next pod
+// is made for the present specification. Changes of a class alone do not.
 func (d *decision) renewsItself() bool {
 	if !d.vm.Spec.RestartsAutomatically() || len(d.awaiting) <= d.unplugged {
 		return false
 	}
 	if d.renewed {
-		return true // the next pod has the new content, of which its runner says nothing any more
+		return true // the next pod has the new content, and its runner no longer reports a change
 	}
 	then := startedWith(d.pod.pod.Annotations[names.AnnotationStarted])
 	return then != nil && then.Generation > 0 && then.Generation < d.s.VM.Generation && d.changedItself(then)
 }
 
-// startsAgain reports whether the Secrets are there that a next pod needs, for which
-// nobody watches: they are looked for when the status says that changes wait. While one
-// is missing, the machine goes on and says so.
+// startsAgain reports whether the Secrets exist that a next pod needs. They are not watched, and
+// are read when the status says that changes wait. While one is missing, the machine runs on and
+// reports it.
 func (d *decision) startsAgain() bool {
 	needed := neededSecrets(&d.vm.Spec)
 	certificate := encrypts(d.vm) && !d.vm.Spec.VM.Display.TLS.GenerateSecret
@@ -109,8 +105,8 @@ func (d *decision) startsAgain() bool {
 	return false
 }
 
-// restartLacks adds to what is said of a restart why it does not come yet. Where a line has
-// no room for that, what the change is stands in status.restartAwaitingChanges alone.
+// restartLacks adds to the message about a restart why it does not come yet. Where a line has no
+// room for that, the change itself is in status.restartAwaitingChanges alone.
 func (d *decision) restartLacks(missing string) {
 	more := "; " + missing + ": it is restarted when that is there"
 	if len(d.awaiting) == 1 && len(d.restart.message)+len(more) > conditions.Line {

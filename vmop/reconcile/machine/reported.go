@@ -8,13 +8,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// executing reports whether the runner says that its guest executes, and its node
-// that the runner does.
+// executing reports whether the runner reports that its guest executes, and the node that the
+// runner does.
 func (d *decision) executing() bool {
 	return d.pod.state == podRunning && !d.pod.silent() && d.reportedRunning() && !d.paused()
 }
 
-// reportedRunning reports whether the runner's last word is that the machine runs.
+// reportedRunning reports whether, by the runner's last report, the machine runs.
 func (d *decision) reportedRunning() bool {
 	c := spec.FindCondition(d.stored.Conditions, spec.ConditionRunning)
 	return c != nil && (c.Status == metav1.ConditionTrue || c.Status == metav1.ConditionUnknown && c.Reason == spec.ReasonNodeLost)
@@ -25,8 +25,8 @@ func (d *decision) paused() bool {
 	return c != nil && c.Status == metav1.ConditionFalse && d.reportedRunning()
 }
 
-// failed reports whether a guest that does not execute cannot, because of an error. A
-// full disk is none: the guest goes on when there is space.
+// failed reports whether an error keeps the guest from executing. A full disk is none: the guest
+// continues when there is space.
 func (d *decision) failed() bool {
 	c := spec.FindCondition(d.stored.Conditions, spec.ConditionGuestExecuting)
 	if c == nil {
@@ -39,10 +39,9 @@ func (d *decision) failed() bool {
 	return false
 }
 
-// reportedLate reports whether the conditions of a machine that should not run are
-// about an earlier specification, which a runner was the last to see. Whoever
-// waits for a condition waits for one of the present specification, as kubectl
-// wait does.
+// reportedLate reports whether the conditions of a machine that should not run are about an
+// earlier specification, the last that a runner saw. Clients such as kubectl wait need conditions
+// of the present one.
 func (d *decision) reportedLate() bool {
 	if d.wanted() || d.pod.state != podAbsent {
 		return false
@@ -55,9 +54,9 @@ func (d *decision) reportedLate() bool {
 	return false
 }
 
-// lastWords reports whether a runner has said of everything that it has stopped. If it
-// did not know the specification that it was stopped for, that is told in the
-// operator's report, see inRunnersPlace: most stops end like this, and it saves a write.
+// lastWords reports whether a runner has reported all conditions as stopped. If it did not know
+// the specification that it was stopped for, the operator's report has that, see inRunnersPlace:
+// most stops end like this, and it saves a write.
 func (d *decision) lastWords() bool {
 	return reportsStopped(d.shown) && !slices.ContainsFunc(spec.ConditionTypes(), func(t string) bool {
 		c := spec.FindCondition(d.stored.Conditions, t)
@@ -65,18 +64,18 @@ func (d *decision) lastWords() bool {
 	})
 }
 
-// reportedStopped reports whether the runner's part of the status is that of a
-// machine that does not run. What a guest told of itself may stay behind.
+// reportedStopped reports whether the runner's part of the status is that of a machine that does
+// not run. What a guest reported of itself may remain.
 func (d *decision) reportedStopped() bool { return reportsStopped(d.stored) }
 
-// unsure reports whether the pod may be there and not have been observed yet: the
-// status says since a moment that the machine runs.
+// unsure reports whether the pod may exist without having been observed yet, because the status
+// has only just become running.
 func (d *decision) unsure() bool {
 	r := spec.FindCondition(d.shown.Conditions, spec.ConditionRunning)
 	if r == nil || r.Status != metav1.ConditionTrue || d.pod.state != podAbsent {
 		return false
 	}
-	// A report from far in the future says nothing about when it was made.
+	// A report from far in the future does not show when it was made.
 	return d.s.Now.Before(r.LastTransitionTime.Add(lag)) && !r.LastTransitionTime.After(d.s.Now.Add(lag))
 }
 
@@ -95,7 +94,6 @@ func reportsStopped(s *spec.VirtualMachineStatus) bool {
 	return true
 }
 
-// lag is how long an observation of a pod may be behind that of its
-// machine. A machine that reports to run is believed for that long, even
-// if its pod is not to be seen.
+// lag is how long an observation of a pod may be behind that of its machine. A machine reported
+// as running is believed for that long, even without a visible pod.
 const lag = 30 * time.Second

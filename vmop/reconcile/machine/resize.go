@@ -11,17 +11,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A guest that grows while it runs must not use what its pod has not asked for, or
-// else its next pod finds no node. So the pod grows first: it is resized in place,
-// and the runner is told of more only when the kubelet has granted it. Shrinking
-// goes the other way round: the pod gives back what the runner reports that the
-// guest has given back. Where pods are not resized in place, the guest alone grows.
+// A growing guest must not use what its pod has not requested, or its next pod may find no node.
+// So the pod grows first: it is resized in place, and the runner is granted more only when the
+// kubelet has granted it. Shrinking is the reverse: the pod gives back what the runner reports as
+// given back by the guest. Where pods are not resized in place, the guest alone grows.
 
-// computedResources are those of which a pod is resized.
+// computedResources are those that a pod is resized by.
 var computedResources = [...]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
 
-// findGrant decides what the runner is told that its guest may use. Who asks for
-// less gets it at once, and nobody is deprived of what he was told.
+// findGrant determines what the guest may use. A smaller amount is granted at once, and nothing
+// granted is withdrawn.
 func (d *decision) findGrant() {
 	want := d.wantedAmounts()
 	d.grant = want
@@ -42,13 +41,12 @@ func (d *decision) findGrant() {
 	}
 }
 
-// short reports whether the guest has to do with less than the manifest gives it.
+// short reports whether the guest gets less than the manifest gives it.
 func (d *decision) short() bool { return d.grant != d.wantedAmounts() }
 
-// rigid says why the pod cannot be resized in place; empty if it can, as far as is
-// known. A kubelet that resizes pods says what the containers have
-// (status.containerStatuses[].resources), and an API server that does not know the
-// subresource says that it finds nothing.
+// rigid returns why the pod cannot be resized in place; empty if it can, as far as is known. A
+// kubelet that resizes pods reports resources in status.containerStatuses[].resources, and an API
+// server without the subresource answers NotFound.
 func (d *decision) rigid() string {
 	t := reconcile.ResizePod{Name: d.pod.pod.Name}.Target()
 	for i := range d.s.Failures {
@@ -77,19 +75,17 @@ func (v *podView) hasRoom(c *corev1.Container, name corev1.ResourceName, need co
 	seen := v.pod.Status.ObservedGeneration
 	given := has.Cmp(wanted) >= 0
 	if name == corev1.ResourceCPU {
-		// It is read from the shares of the control group, which are coarser. Some
-		// container runtimes (containerd 1.6) do not tell it, and an old value stays.
+		// It is read from the shares of the control group, which are coarser. Some container
+		// runtimes (containerd 1.6) do not report it, and an old value stays.
 		given = has.MilliValue()*16 >= wanted.MilliValue()*15
 	}
 	if seen > 0 {
-		// What the kubelet has seen and does not hold back, it has reserved.
+		// What the kubelet has observed and does not hold back, it has reserved.
 		return seen >= v.pod.Generation && (!pending || given && name == corev1.ResourceMemory)
 	}
 	return given && !pending
 }
 
-// resizePending is the kubelet's word that it cannot resize the pod now, or never;
-// nil if it has not said so.
 func (v *podView) resizePending() *corev1.PodCondition {
 	for i := range v.pod.Status.Conditions {
 		if c := &v.pod.Status.Conditions[i]; c.Type == corev1.PodResizePending && c.Status == corev1.ConditionTrue {
@@ -99,7 +95,7 @@ func (v *podView) resizePending() *corev1.PodCondition {
 	return nil
 }
 
-// resize asks for what the guest is to have, and gives back what it has no more.
+// resize requests what the guest is to have, and gives back what it no longer has.
 func (d *decision) resize() {
 	r, c := d.resizable()
 	if c == nil || d.pod.state != podRunning || d.pod.container == nil || d.pod.container.State.Running == nil || !d.wanted() {
@@ -137,7 +133,7 @@ func (d *decision) resize() {
 		if grows {
 			return
 		}
-		// What is given back does not answer what is asked for.
+		// Giving back does not answer the request for more.
 	}
 	switch pending := d.pod.resizePending(); {
 	case !d.short():
@@ -159,9 +155,9 @@ func (d *decision) resize() {
 	}
 }
 
-// givenBack reports whether the runner says that its guest uses no more of a resource
-// than an amount: it follows the present specification, which gives no more, and
-// the guest has followed it.
+// givenBack reports whether, by the runner's report, its guest uses no more of a resource than an
+// amount: the runner follows the present specification, which gives no more, and the guest has
+// followed it.
 func (d *decision) givenBack(name corev1.ResourceName, to objects.Amounts) bool {
 	if cm := d.s.ConfigMap; cm == nil || d.unmade || !d.executing() || d.followed() < d.s.VM.Generation {
 		return false
@@ -174,8 +170,8 @@ func (d *decision) givenBack(name corev1.ResourceName, to objects.Amounts) bool 
 	return d.stored.RAM != nil && spec.Bytes(*d.stored.RAM) < to.RAM+page
 }
 
-// followed is the generation of the specification that the runner follows, as it
-// reports with every part that it adjusts; 0 if it does not say.
+// followed returns the generation of the specification that the runner follows, as it reports
+// with every adjusted part; 0 if unknown.
 func (d *decision) followed() int64 {
 	c := spec.FindCondition(d.stored.Conditions, spec.ConditionCPUsAdjusted)
 	if c == nil {
@@ -184,8 +180,8 @@ func (d *decision) followed() int64 {
 	return c.ObservedGeneration
 }
 
-// judgeRunner tells of a change that the runner has not read yet: until it has, its
-// conditions are about what it had before.
+// judgeRunner waits for the runner to read a change: until then its conditions are about the
+// former specification.
 func (d *decision) judgeRunner() {
 	if follows := d.followed(); follows > 0 && follows < d.s.VM.Generation && d.executing() && d.wanted() {
 		d.configuration.setWaiting(spec.ReasonConfigurationPending, named(names.KindPod, d.pod.pod.Name),

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// findRestart finds the changes that wait for the machine's next start.
 func (d *decision) findRestart() {
 	none := finding{status: metav1.ConditionFalse, reason: spec.ReasonNoRestartRequired, message: "no change waits for a restart"}
 	if d.invalid {
@@ -26,7 +25,7 @@ func (d *decision) findRestart() {
 		return
 	}
 	text, known := d.pod.pod.Annotations[names.AnnotationStarted]
-	// This is what an unchanged machine has, without reading what is long.
+	// An unchanged machine is recognized without decoding the long annotation.
 	same := d.asStarted(text)
 	if !known {
 		d.restart = finding{status: metav1.ConditionUnknown, reason: spec.ReasonUnexpectedState,
@@ -70,8 +69,6 @@ func waitsForStart(path string) string {
 	return "the change of " + path + " waits for the next start of the machine"
 }
 
-// findChanges finds the changes of the manifest that wait; then is nil if it is that which
-// the pod was made for.
 func (d *decision) findChanges(then *spec.VirtualMachineSpec) {
 	if then != nil {
 		d.compare(then)
@@ -81,9 +78,9 @@ func (d *decision) findChanges(then *spec.VirtualMachineSpec) {
 	d.unreachableCD()
 }
 
-// newDocuments finds documents of Secrets that only the next start gives to the guest. The operator
-// cannot read them; the runner sees what it was given, and says whether it is otherwise now. One
-// that is gone is nothing to restart for: the machine would not start.
+// newDocuments finds documents of Secrets that only the next start gives to the guest. The
+// operator cannot read them; the runner compares them with what it was given. A missing one is no
+// reason to restart: the machine would not start.
 func (d *decision) newDocuments() {
 	if !d.executing() {
 		return // they are those of a runner that has ended
@@ -96,13 +93,13 @@ func (d *decision) newDocuments() {
 		}
 		switch {
 		case path == "" || slices.ContainsFunc(d.awaiting, func(a spec.AwaitingChange) bool { return strings.HasPrefix(a.Path, path) }):
-			// It is to have another one altogether.
+			// It is going to have another one altogether.
 		case c.Missing:
 			d.lacks = true
 			d.remarks = append(d.remarks, fmt.Sprintf("%s: the Secret %s, or the key in it, is not there any more, and the next start waits for it", path, secret))
 		default:
-			// Viewers alone see a certificate, and issuers renew it as they see fit:
-			// that stops no guest by itself.
+			// Only viewers see a certificate, and issuers renew it at will: that restarts no
+			// guest by itself.
 			d.renewed = d.renewed || c.Name != spec.DocumentDisplayCertificate
 			message := what + " the Secret " + secret + " has changed"
 			if known := changes.OfKnownInstance(d.vm, path); known != "" {
@@ -113,12 +110,12 @@ func (d *decision) newDocuments() {
 	}
 }
 
-// document is where a manifest names a document that comes from a Secret, and which
-// Secret; empty if it names none.
+// document returns the manifest field that names a document from a Secret, and which Secret;
+// empty if none does.
 func document(vm *spec.VirtualMachine, name string) (path, secret string) {
 	if name == spec.DocumentDisplayCertificate {
 		if !encrypts(vm) || vm.Spec.VM.Display.TLS.GenerateSecret {
-			return "", "" // one that the operator makes stays what it is
+			return "", "" // one created by the operator does not change
 		}
 		return "spec.vm.display.tls.secretName", vm.Spec.VM.Display.TLS.SecretName
 	}
@@ -162,10 +159,10 @@ func (d *decision) compare(then *spec.VirtualMachineSpec) {
 	d.shorterGrace(then)
 }
 
-// shorterGrace finds a power-down timeout that is longer than the pod lets it be. The
-// operator and the runner follow it at once; whoever else deletes the pod (kubectl
-// delete pod, a drain of the node) gives it the grace period that it was made with,
-// which Kubernetes never changes. A shorter one is the runner's to keep.
+// shorterGrace finds a power-down timeout longer than the pod's grace period. The operator and
+// the runner follow it at once; other clients that delete the pod (kubectl delete pod, a node
+// drain) use the grace period it was created with, which is immutable. A shorter one is for the
+// runner.
 func (d *decision) shorterGrace(then *spec.VirtualMachineSpec) {
 	had, has := then.ShutdownSeconds(), d.vm.Spec.ShutdownSeconds()
 	if then.VM.PowerdownTimeout == nil || has <= had {
@@ -181,8 +178,8 @@ func (d *decision) shorterGrace(then *spec.VirtualMachineSpec) {
 	})
 }
 
-// keptCPUs finds processors that only the next start removes: a machine without
-// KVM keeps them (live.UnplugCPU has why), which only its runner's report shows.
+// keptCPUs finds processors that only the next start removes: a machine without KVM keeps them
+// (see live.UnplugCPU), which only its runner's report shows.
 func (d *decision) keptCPUs() {
 	has, wanted := d.stored.CPUs, changes.CurrentCPUs(&d.vm.Spec.VM)
 	if !d.executing() || d.stored.Accelerator != string(spec.AcceleratorTCG) || has <= wanted {
@@ -194,8 +191,8 @@ func (d *decision) keptCPUs() {
 	})
 }
 
-// unreachableCD finds a file of the image repository that only the next pod can
-// have: this one was made when nothing named any.
+// unreachableCD finds a file of the image repository that only the next pod can read: this one
+// was made when the manifest named none.
 func (d *decision) unreachableCD() {
 	if objects.PodHasClaim(d.pod.pod, names.ImageRepositoryClaim) {
 		return

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// startedClass is what a pod remembers of the class that it was made with.
+// startedClass is what a pod records of the class that it was made with.
 type startedClass struct {
 	Name       string    `json:"name"`
 	UID        types.UID `json:"uid"`
@@ -24,7 +24,7 @@ type startedClass struct {
 	Spec spec.VirtualMachineClassSpec `json:"spec"`
 }
 
-// applyTo is [spec.VirtualMachineClassSpec.Apply] of what is remembered.
+// applyTo is [spec.VirtualMachineClassSpec.Apply] of the recorded class.
 func (c *startedClass) applyTo(s *spec.VirtualMachineSpec) {
 	c.Spec.Apply(s)
 	if s.CoreFraction == "" && !s.NamesCompute() {
@@ -32,25 +32,24 @@ func (c *startedClass) applyTo(s *spec.VirtualMachineSpec) {
 	}
 }
 
-// startedManifest is what a pod remembers of the specification it was made for.
+// startedManifest is what a pod records of the specification it was made for.
 type startedManifest struct {
 	Generation int64 `json:"generation"`
-	// Class is behind the generation, where it is looked for.
+	// Class must follow the generation, where it is searched for.
 	Class *startedClass            `json:"class,omitempty"`
 	Spec  *spec.VirtualMachineSpec `json:"spec"`
 }
 
-// started is the annotation of a new pod.
+// started returns the annotation of a new pod.
 func started(vm *spec.VirtualMachine, class *startedClass) string {
 	data, err := json.Marshal(startedManifest{Generation: vm.Generation, Class: class, Spec: concealed(&vm.Spec)})
 	if err != nil {
-		// A RawExtension that holds no JSON, which spec.Validate refuses.
+		// A RawExtension without valid JSON, which spec.Validate refuses.
 		return ""
 	}
 	return string(data)
 }
 
-// startedWith reads the annotation of a pod; nil if that cannot be read.
 func startedWith(text string) *startedManifest {
 	var then startedManifest
 	if json.Unmarshal([]byte(text), &then) != nil || then.Spec == nil {
@@ -59,10 +58,9 @@ func startedWith(text string) *startedManifest {
 	return &then
 }
 
-// startedAnew is what a pod remembers if another machine takes it over: generations
-// count anew, so that the specification is compared with what it was started with. The
-// rest stays as it is, whatever a later version has written there. What cannot be read
-// is kept.
+// startedAnew returns the record for a pod that another machine takes over: generations count
+// anew, so that the specification is compared with that of the start. The rest stays, whatever a
+// later version wrote; what cannot be decoded is kept.
 func startedAnew(text string) string {
 	var then struct {
 		Generation int64           `json:"generation"`
@@ -80,9 +78,9 @@ func startedAnew(text string) string {
 	return string(data)
 }
 
-// concealed is a specification without what may be secret and what
-// never waits for a restart. Documents are replaced by digests, so that a change
-// still shows. It shares all else with the original, and is only to be read.
+// concealed returns a specification without what may be secret and what never waits for a
+// restart. Documents are replaced by digests, so that a change still shows. It shares all else
+// with the original and must not be changed.
 func concealed(s *spec.VirtualMachineSpec) *spec.VirtualMachineSpec {
 	shown := *s
 	c := &shown

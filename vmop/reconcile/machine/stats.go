@@ -8,28 +8,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// statFacts are the times that become of a machine's statistics. Those that are not
-// known are zero.
+// statFacts are the times that a machine's statistics are computed from; zero if unknown.
 type statFacts struct {
 	// now is the time of the observation: nothing has happened later.
 	now time.Time
-	// created is when the machine was made, asked when somebody last asked for a
-	// start.
+	// created is when the machine was created, asked when a start was last requested.
 	created, asked time.Time
-	// pod is when the pod was made, scheduled when a node took it.
+	// pod is when the pod was created, scheduled when it was scheduled.
 	pod, scheduled time.Time
-	// executes is since when the guest executes, and agent when its agent answered.
+	// executes is since when the guest executes, agent when its agent answered.
 	executes, agent time.Time
 }
 
-// lateAgent is how long after the start of a guest its agent may come. One that
-// answers later has probably answered before: the guest has rebooted, or the agent
-// was started anew.
+// lateAgent is how long after a guest's start its agent may first answer. A later one has
+// probably answered before: the guest has rebooted, or the agent was restarted.
 const lateAgent = 10 * time.Minute
 
-// nextStats are the statistics of a machine whose phase becomes another one, or stays.
-// They are to the second, as the times in a status are; old is nil for a machine that
-// has none, and not changed.
+// nextStats returns the statistics of a machine whose phase changes or stays, to the second, as
+// all times in a status; old is nil for a machine without any, and not changed.
 func nextStats(old *spec.Stats, before, after string, f statFacts) *spec.Stats {
 	s := &spec.Stats{}
 	if old != nil {
@@ -47,7 +43,7 @@ func nextStats(old *spec.Stats, before, after string, f statFacts) *spec.Stats {
 	case spec.PhaseRunning:
 		if l := s.LaunchTimeDuration; f.executes.IsZero() || f.pod.IsZero() ||
 			l != nil && l.VirtualMachineStartingSeconds != nil && s.LastStartTime != nil && !s.LastStartTime.Time.Before(f.pod.Truncate(time.Second)) {
-			break // it is known, or never will be
+			break // known, or never will be
 		}
 		began := f.not(later(f.executes, f.taken()))
 		s.LastStartTime = instant(began)
@@ -62,12 +58,11 @@ func nextStats(old *spec.Stats, before, after string, f statFacts) *spec.Stats {
 	return s
 }
 
-// nextTransitions adds a phase to those that there were. A machine that is new was
-// Pending from the beginning.
+// nextTransitions appends a phase. A new machine was Pending from the beginning.
 func nextTransitions(old []spec.PhaseTransition, before, after string, f statFacts) []spec.PhaseTransition {
 	all := slices.Clone(old)
 	for i := range all {
-		all[i].Time = *instant(f.not(all[i].Time.Time)) // the clock of the operator before may have been ahead
+		all[i].Time = *instant(f.not(all[i].Time.Time)) // the clock of the former operator may have been ahead
 	}
 	if before == "" && len(all) == 0 && !f.created.IsZero() && (after == spec.PhaseStarting || after == spec.PhaseRunning || after == spec.PhasePending) {
 		all = append(all, spec.PhaseTransition{Phase: spec.PhasePending, Time: *instant(f.not(f.created))})
@@ -78,11 +73,11 @@ func nextTransitions(old []spec.PhaseTransition, before, after string, f statFac
 	return slices.Clip(all[max(0, len(all)-spec.MaxPhasesTransitions):])
 }
 
-// wantedSince is since when the machine has been about to run; zero if nobody knows.
+// wantedSince returns since when the machine has been about to run; zero if unknown.
 func wantedSince(all []spec.PhaseTransition, f statFacts) time.Time {
 	if n := len(all); n > 0 && all[n-1].Phase == spec.PhaseRunning {
 		if all[n-1].Time.Time.Before(f.pod.Truncate(time.Second)) {
-			return time.Time{} // another pod was there then, and nobody saw this one come
+			return time.Time{} // another pod existed then, and the creation of this one was not observed
 		}
 		all = all[:n-1]
 	}
@@ -93,7 +88,7 @@ func wantedSince(all []spec.PhaseTransition, f statFacts) time.Time {
 			break
 		}
 		if i == 0 && len(all) >= spec.MaxPhasesTransitions-1 {
-			return time.Time{} // it may have begun with one that is forgotten
+			return time.Time{} // it may have begun with a dropped transition
 		}
 		since = t.Time.Time
 	}
@@ -103,10 +98,9 @@ func wantedSince(all []spec.PhaseTransition, f statFacts) time.Time {
 	return since
 }
 
-// taken is when a node took the pod, as far as that is known.
 func (f statFacts) taken() time.Time { return f.not(later(f.scheduled, f.pod)) }
 
-// not is a time, but none that is not over yet.
+// not returns t, but no time in the future.
 func (f statFacts) not(t time.Time) time.Time {
 	if t.After(f.now) {
 		return f.now
@@ -121,8 +115,8 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// between is how many seconds lie between two times, none if the clocks of those who
-// noted them disagree; nil if one of them is not known.
+// between returns the seconds between two times, 0 if the clocks that noted them disagree; nil if
+// one is unknown.
 func between(from, to time.Time) *int64 {
 	if from.IsZero() || to.IsZero() {
 		return nil
@@ -130,8 +124,8 @@ func between(from, to time.Time) *int64 {
 	return new(max(0, int64(to.Sub(from)/time.Second)))
 }
 
-// agentAfter is how many seconds after its guest began to execute an agent answered;
-// nil if it has not, or if that is not the first time.
+// agentAfter returns how many seconds after its guest began to execute an agent answered; nil if
+// it has not, or not for the first time.
 func agentAfter(began, answered time.Time) *int64 {
 	if answered.IsZero() || answered.Before(began) || answered.Sub(began) > lateAgent {
 		return nil
@@ -143,9 +137,8 @@ func instant(t time.Time) *metav1.Time {
 	return new(metav1.NewTime(t.UTC().Truncate(time.Second)))
 }
 
-// LaunchOf is how long the start of a machine took, by its status: the operator notes
-// when the guest agent answered with its next report only. It is nil if nothing is known
-// of it.
+// LaunchOf returns how long the start of a machine took, by its status: the operator records the
+// guest agent's answer only with its next report. It is nil if nothing is known.
 func LaunchOf(s *spec.VirtualMachineStatus) *spec.LaunchTimeDuration {
 	if s.Stats == nil || s.Stats.LaunchTimeDuration == nil {
 		return nil
@@ -158,7 +151,6 @@ func LaunchOf(s *spec.VirtualMachineStatus) *spec.LaunchTimeDuration {
 	return l
 }
 
-// stats are the machine's statistics if its phase is to be this one.
 func (d *decision) stats(phase string) *spec.Stats {
 	f := statFacts{now: d.s.Now, created: d.s.VM.CreationTimestamp.Time}
 	if p := d.powered; p != nil && p.Policy != "" && p.State == spec.StateRunning {

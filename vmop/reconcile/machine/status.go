@@ -10,10 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// operatorStatus is the operator's part of the status of a machine. Its fields are those
-// of [spec.VirtualMachineStatus], by the same names: that type leaves out what is false or
-// zero, which a writer of its own part must not, because what it leaves out is no more its
-// own and stays as another has written it.
+// operatorStatus is the operator's part of the status of a machine, with the fields of
+// [spec.VirtualMachineStatus]. That type omits false and zero values, which a writer of its own
+// part must not: with server-side apply an omitted field is no longer owned and keeps another
+// writer's value.
 type operatorStatus struct {
 	Phase   string `json:"phase"`
 	Created bool   `json:"created"`
@@ -22,8 +22,8 @@ type operatorStatus struct {
 	NodeName           *string `json:"nodeName,omitempty"`
 	IPAddress          *string `json:"ipAddress,omitempty"`
 	ObservedGeneration int64   `json:"observedGeneration"`
-	// RestartAwaitingChanges, BlockDeviceRefs and VirtualMachinePods are nil if there are
-	// none and were none.
+	// RestartAwaitingChanges, BlockDeviceRefs and VirtualMachinePods are nil if there are none
+	// and were none.
 	RestartAwaitingChanges []spec.AwaitingChange    `json:"restartAwaitingChanges,omitzero"`
 	LastEnd                *spec.MachineEnd         `json:"lastEnd,omitempty"`
 	Power                  *spec.Power              `json:"power,omitempty"`
@@ -35,15 +35,14 @@ type operatorStatus struct {
 	Conditions             []reportedCondition      `json:"conditions"`
 }
 
-// stoppedStatus is what the operator says in the runner's name of a machine that does not
-// run: the runner's part, as package vmstatus has it, without what only a running machine
-// has.
+// stoppedStatus is what the operator reports in the runner's name for a machine that does not
+// run: the runner's part, as in package vmstatus, without what only a running machine has.
 type stoppedStatus struct {
 	CPUs int32             `json:"cpus"`
 	RAM  resource.Quantity `json:"ram"`
 	// DeviceGroups are for the next pod.
 	DeviceGroups []int64 `json:"deviceGroups,omitempty"`
-	// RunnerEnd the operator may not have read yet.
+	// RunnerEnd is kept: the operator may not have read it yet.
 	RunnerEnd *spec.RunnerEnd `json:"runnerEnd,omitempty"`
 	// GuestPanics are those since the machine was last started.
 	GuestPanics int64 `json:"guestPanics,omitempty"`
@@ -54,7 +53,7 @@ type stoppedStatus struct {
 	Conditions    []reportedCondition `json:"conditions"`
 }
 
-// reportedCondition is a [spec.Condition] of which nothing is left out.
+// reportedCondition is a [spec.Condition] without omitted fields.
 type reportedCondition struct {
 	Type               string                 `json:"type"`
 	Status             metav1.ConditionStatus `json:"status"`
@@ -64,11 +63,10 @@ type reportedCondition struct {
 	Message            string                 `json:"message"`
 }
 
-// reportedConditions is the part of the conditions that has the given types.
 func reportedConditions(conditions []spec.Condition, types []string) []reportedCondition {
 	out := make([]reportedCondition, 0, len(types))
 	for _, t := range types {
-		// One of a class is not there for a machine that has none.
+		// A machine without a class has none about it.
 		if c := spec.FindCondition(conditions, t); c != nil {
 			out = append(out, reportedCondition(*c))
 		}
@@ -76,8 +74,8 @@ func reportedConditions(conditions []spec.Condition, types []string) []reportedC
 	return out
 }
 
-// overwriting is a text of a status. An empty one is left out, unless it must overwrite what
-// another writer has written: leaving it out removes only what is one's own.
+// overwriting returns a text for a status. An empty one is omitted, unless it must overwrite
+// another writer's: omitting removes only what one owns.
 func overwriting(old, next string) *string {
 	if old == "" && next == "" {
 		return nil
@@ -85,7 +83,6 @@ func overwriting(old, next string) *string {
 	return &next
 }
 
-// overwritingAll is [overwriting] for a list.
 func overwritingAll[T any](old, next []T) []T {
 	switch {
 	case len(next) > 0:
@@ -96,11 +93,10 @@ func overwritingAll[T any](old, next []T) []T {
 	return nil
 }
 
-// operatorFields are the names of the fields of a status that only the operator writes,
-// but for the conditions, which have an author each.
+// operatorFields are the fields of a status that only the operator writes, except the conditions,
+// which have an author each.
 var operatorFields = slices.DeleteFunc(fieldNames(reflect.TypeFor[operatorStatus]()), func(name string) bool { return name == "conditions" })
 
-// fieldNames are the names that the fields of a structure have in JSON.
 func fieldNames(of reflect.Type) []string {
 	out := make([]string, of.NumField())
 	for i := range out {

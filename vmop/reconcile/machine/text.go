@@ -9,11 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// bytesText is a number of bytes for people, as manifests have it.
 func bytesText(n int64) string { return resource.NewQuantity(n, resource.BinarySI).String() }
 
-// camel makes a word a reason of a condition and of an event: CamelCase,
-// beginning with a letter.
+// camel turns a word into a reason of a condition and of an event: CamelCase, beginning with a
+// letter.
 func camel(word string) string {
 	plain := word != "" && unicode.IsUpper(rune(word[0]))
 	for i := 0; i < len(word) && plain; i++ {
@@ -43,7 +42,6 @@ func camel(word string) string {
 	return b.String()
 }
 
-// textsOf are the errors as they are told one by one.
 func textsOf(errs field.ErrorList) []string {
 	var out []string
 	for _, err := range errs.ToAggregate().Errors() {
@@ -52,13 +50,11 @@ func textsOf(errs field.ErrorList) []string {
 	return out
 }
 
-// few are those of the errors that a line has room for which names an object, too.
 func few(errs field.ErrorList) string {
 	told, _ := conditions.List(textsOf(errs), "; ", 80)
 	return told
 }
 
-// after is what an event says besides a message that had no room for it.
 func after(left []string) string {
 	if len(left) == 0 {
 		return ""

@@ -10,11 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Unreadable decides about a machine that the API server has stored though the
-// types cannot hold it: nothing is done but to say why. Of the machine its metadata
-// counts; the status is the stored one as JSON values, nil if there is none, and
-// err says what cannot be understood. The plan is empty if that is told already;
-// the status is not changed.
+// Unreadable decides about a stored machine that the types cannot decode: nothing is done but to
+// report why. Of the machine only the metadata counts; status is the stored one as JSON values,
+// nil if there is none, and err is the decoding error. The plan is empty if that is reported
+// already; the status is not changed.
 func Unreadable(vm metav1.Object, status map[string]any, err error, now time.Time) reconcile.Plan {
 	message := err.Error() + "; nothing is changed until this is corrected"
 	part := map[string]any{}

@@ -9,8 +9,8 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// valid reports whether the specification can be carried out. Documents that the ConfigMap
-// has were judged when they were written into it.
+// valid reports whether the specification can be applied. Documents in the ConfigMap were judged
+// when they were written.
 func (d *decision) valid() bool {
 	manifest := d.manifest
 	if d.recall(); d.recalled {
@@ -24,10 +24,9 @@ func (d *decision) valid() bool {
 	return false
 }
 
-// allowed reports whether the administrator lets manifests ask for what this one
-// does.
+// allowed reports whether the administrator permits what the manifest asks for.
 func (d *decision) allowed() bool {
-	refusals := objects.Refusals(d.manifest, d.s.Settings) // the administrator has made the class
+	refusals := objects.Refusals(d.manifest, d.s.Settings) // the class is the administrator's
 	if len(refusals) == 0 {
 		return true
 	}
@@ -43,7 +42,7 @@ func (d *decision) refuse(err error) {
 	d.refuseFor(spec.ReasonInvalidSpecification, strings.Split(err.Error(), "\n"), "; correct it")
 }
 
-// refuseFor says why nothing is changed, and what to do about it.
+// refuseFor reports why nothing is changed, and what to do about it.
 func (d *decision) refuseFor(reason string, why []string, next string) {
 	d.invalid, d.unmade = true, true
 	d.findRestart()
@@ -61,12 +60,12 @@ func (d *decision) refuseFor(reason string, why []string, next string) {
 	}
 }
 
-// judgeImage refuses VM-Operator's runner where a manifest names it: it would end
-// in the machine's pod for a reason that says nothing to whoever reads it.
+// judgeImage refuses VM-Operator's runner in a manifest: it would end in the machine's pod for a
+// reason that explains nothing.
 func (d *decision) judgeImage() {
 	image := objects.RunnerImage(d.vm, &d.s.Settings)
 	if image == objects.DefaultImage() || !objects.IsFormerRunner(image) {
-		return // of a manifest that names none: the operator's settings are wrong
+		return // not the manifest's: the operator's settings are wrong
 	}
 	d.unsuitable = true
 	if d.configuration.setProblem(spec.ReasonRunnerUnsuitable, d.machine(), "image %s is VM-Operator's runner, which cannot run in this pod; remove spec.image, or set the operator's runnerImages", image) {

@@ -5,10 +5,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Waits reports whether a condition of a machine says that it is not as it should be. That
-// is so for each condition of its status.waits, but for Ready, which sums up the others; and for
-// those that need no object to wait for, such as a restart that is delayed, or changes that wait
-// for one.
+// Waits reports whether a condition of a machine says that it is not as it should be. That is so
+// for each condition in its status.waits, except Ready, which sums up the others; and for those
+// without an object to wait for, such as a delayed restart, or changes that wait for one.
 func Waits(conditionType string, status metav1.ConditionStatus, reason string) bool {
 	switch conditionType {
 	case spec.ConditionConfigurationApplied, spec.ConditionBlockDevicesReady:
@@ -16,7 +15,7 @@ func Waits(conditionType string, status metav1.ConditionStatus, reason string) b
 	case spec.ConditionPodReady:
 		return status != metav1.ConditionTrue && reason != spec.ReasonMachineStopped
 	case spec.ConditionProvisioningReady, spec.ConditionSoleOperator, spec.ConditionVirtualMachineClassReady, spec.ConditionSizingPolicyMatched:
-		return status == metav1.ConditionFalse // unknown until they are looked at
+		return status == metav1.ConditionFalse // unknown until they are examined
 	case spec.ConditionAwaitingRestart:
 		return status == metav1.ConditionTrue
 	}
