@@ -26,8 +26,8 @@ func (r Refusal) String() string {
 	return fmt.Sprintf("%s: %s; the operator's option %s allows it", r.Field, r.Why, r.Setting)
 }
 
-// Refusals are what a machine, which must have its defaults, asks for and may not
-// have, in the order of the fields.
+// Refusals returns what a machine, with its defaults applied, requests and may not have, in the
+// order of the fields.
 func Refusals(vm *spec.VirtualMachine, s Settings) []Refusal {
 	a := &s.Allowed
 	if a.Everything {
@@ -39,7 +39,7 @@ func Refusals(vm *spec.VirtualMachine, s Settings) []Refusal {
 	}
 	image := RunnerImage(vm, &s)
 	switch {
-	case owned(image, &s) || IsFormerRunner(image): // of the latter no pod is made
+	case owned(image, &s) || IsFormerRunner(image): // no pod is created with the latter
 	case !matches(a.Images, image):
 		refuse("spec.image", "allowedImages", "the image %s is not the operator's", image)
 	case s.Privileged && s.KVMResource == "" && vm.Spec.VM.Accelerator != spec.AcceleratorTCG:
@@ -63,7 +63,6 @@ func Refusals(vm *spec.VirtualMachine, s Settings) []Refusal {
 	return out
 }
 
-// owned reports whether the operator's settings name an image.
 func owned(image string, s *Settings) bool {
 	return image == s.RunnerImage || s.RunnerImage == "" && image == DefaultImage() || slices.Contains(slices.Collect(maps.Values(s.RunnerImages)), image)
 }
@@ -106,7 +105,7 @@ func images(vm *spec.VirtualMachine, a *Allowed, refuse func(field, setting, why
 		}
 		location, err := machineconfig.ImageLocation(name)
 		if err != nil {
-			return // which is a fault of the specification
+			return // an error of the specification
 		}
 		if path.IsAbs(location) {
 			if !within(append([]string{"/opt", machineconfig.ImageRepositoryDir, machineconfig.DiskMountDir}, a.ImagePaths...), location) {
@@ -118,7 +117,7 @@ func images(vm *spec.VirtualMachine, a *Allowed, refuse func(field, setting, why
 			refuse(field, "allowedImageHosts", "the server %s is the pod's own or its link's", host)
 		}
 	}
-	// The runner checks the address that a server's name leads to; see imagesource.LocalNamed.
+	// The runner checks the address that a server's name resolves to; see imagesource.LocalNamed.
 	source := func(field, location string) {
 		if why, setting := RefuseSource(location, a); why != "" {
 			refuse(field, setting, "%s", why)
@@ -143,14 +142,14 @@ func images(vm *spec.VirtualMachine, a *Allowed, refuse func(field, setting, why
 }
 
 // RefuseSource returns why a pod may not fetch an image from its location, see
-// [limits.ImageSource]; empty if it may. The setting is the option of the operator by which the
+// [limits.ImageSource]; empty if it may. The setting is the operator's option by which the
 // administrator allows it.
 func RefuseSource(location string, a *Allowed) (why, setting string) {
 	if image, ok := strings.CutPrefix(location, "oci://"); ok {
 		location = registryOf(image)
 	}
 	if a.Everything || location == "" || limits.LocalImage(location) {
-		return "", "" // a public registry, or a fault of the specification
+		return "", "" // a public registry, or an error of the specification
 	}
 	if host := hostOf(location); local(host) && !matches(a.ImageHosts, host) {
 		return fmt.Sprintf("the server %s is the pod's own or its link's", host), "allowedImageHosts"
@@ -158,7 +157,6 @@ func RefuseSource(location string, a *Allowed) (why, setting string) {
 	return "", ""
 }
 
-// registryOf is the address of a container image's registry; "" if its name has none.
 func registryOf(image string) string {
 	host, _, ok := strings.Cut(image, "/")
 	if !ok || !strings.ContainsAny(host, ".:") && host != "localhost" || strings.HasPrefix(image, "oci-") {
@@ -173,7 +171,6 @@ func within(folders []string, file string) bool {
 	})
 }
 
-// hostOf is the host of a URL, in small letters and without a dot at its end.
 func hostOf(location string) string {
 	u, err := url.Parse(location)
 	if err != nil {
@@ -182,9 +179,9 @@ func hostOf(location string) string {
 	return strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 }
 
-// local reports whether a host is reached from the pod, or from its node, alone. The C library also
-// accepts numbers that are no address in its usual form: 127.1, 0x7f000001, 2130706433. Where a
-// name leads is not known here; network policies have to bound that.
+// local reports whether a host is reached only from the pod or its node. The C library also
+// accepts unusual forms of addresses: 127.1, 0x7f000001, 2130706433. Names are not resolved here;
+// network policies have to restrict them.
 func local(host string) bool {
 	address, err := netip.ParseAddr(host)
 	if err != nil {
@@ -193,7 +190,7 @@ func local(host string) bool {
 	}
 	address = address.Unmap()
 	return address.IsLoopback() || address.IsUnspecified() || address.IsLinkLocalUnicast() || address.IsMulticast() || address.Zone() != "" ||
-		// Translated and tunnelled forms of any address of version 4.
+		// Translated and tunnelled forms of any IPv4 address.
 		embedding.Contains(address) || sixToFour.Contains(address)
 }
 
@@ -202,12 +199,11 @@ var (
 	sixToFour = netip.MustParsePrefix("2002::/16")
 )
 
-// matches reports whether a text matches one of the patterns.
 func matches(patterns []string, text string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool { return glob(pattern, text) })
 }
 
-// glob compares a text with a pattern, in which an asterisk is any text.
+// glob reports whether text matches a pattern, in which an asterisk is any text.
 func glob(pattern, text string) bool {
 	parts := strings.Split(pattern, "*")
 	if len(parts) == 1 {

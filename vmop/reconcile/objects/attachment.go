@@ -21,21 +21,20 @@ import (
 )
 
 const (
-	// exportPort is where a pod listens that exports a disk.
+	// exportPort is the port of a pod that exports a disk.
 	exportPort = 10809
-	// exportCertificates is where its key is.
+	// exportCertificates is the directory of its key.
 	exportCertificates = "/var/run/vmop-export"
-	// exportTime is the time of its certificate, of which only the key counts.
-	exportTime = 100 * 365 * 24 * time.Hour
-	// exportVolume and exportKeys are its volumes.
+	// exportTime is the lifetime of its certificate, of which only the key counts.
+	exportTime               = 100 * 365 * 24 * time.Hour
 	exportVolume, exportKeys = "disk", "keys"
 )
 
-// ExportPort is the port of a pod that exports a disk, as an address has it.
+// ExportPort returns the port of a pod that exports a disk, as in an address.
 func ExportPort() string { return strconv.Itoa(exportPort) }
 
-// ExportPod is the name of the pod that exports the disk of an attachment, and of the
-// Secret with its key. There is one at a time.
+// ExportPod returns the name of the pod that exports the disk of an attachment, and of the Secret
+// with its key. There is one at a time.
 func ExportPod(attachment string) string { return attachment + "-vmbda" }
 
 // ExportsTo identifies the client of an attachment's pod, for an attachment that has a connection
@@ -45,14 +44,13 @@ func ExportsTo(a *spec.VirtualMachineBlockDeviceAttachment) string {
 	return a.Spec.VirtualMachineName + " " + string(c.PodUID) + " " + c.Key
 }
 
-// ExportsFor is the machine that a pod exports a disk to; empty for other pods.
+// ExportsFor returns the machine that a pod exports a disk to; empty for other pods.
 func ExportsFor(pod *corev1.Pod) string {
 	machine, _, _ := strings.Cut(pod.Annotations[names.AnnotationExportsTo], " ")
 	return machine
 }
 
-// Attached is a volume that the pod of a machine has for an attachment: from its making to
-// its end, whatever becomes of the attachment meanwhile.
+// Attached is a volume that a machine's pod has for an attachment, for the whole life of the pod.
 type Attached struct {
 	// Claim is its volume claim; Block is true if that is a block device.
 	Claim string `json:"claim"`
@@ -61,13 +59,13 @@ type Attached struct {
 	For types.UID `json:"for"`
 }
 
-// volume is the name of the volume in the pod: names of claims may be longer.
+// volume hashes the claim's name, which may be longer than a volume's.
 func (a *Attached) volume() string {
 	sum := sha256.Sum256([]byte(a.Claim))
 	return "attached-" + hex.EncodeToString(sum[:10])
 }
 
-// Path is where the pod has the disk.
+// Path returns the path of the disk in the pod.
 func (a *Attached) Path() string {
 	if a.Block {
 		return path.Join(machineconfig.DiskDeviceDir, a.volume())
@@ -75,8 +73,8 @@ func (a *Attached) Path() string {
 	return path.Join(machineconfig.DiskMountDir, a.volume(), machineconfig.DiskFile)
 }
 
-// AddAttached gives the volumes of attachments to the pod of a machine that is to be made.
-// It is no part of what the machine is: a pod is not replaced for one.
+// AddAttached adds the volumes of attachments to a new pod of a machine. They are not part of the
+// pod's digest: a pod is not replaced because of them.
 func AddAttached(pod *corev1.Pod, all []Attached) {
 	if len(all) == 0 {
 		return
@@ -95,15 +93,15 @@ func AddAttached(pod *corev1.Pod, all []Attached) {
 			s.SupplementalGroups = append(s.SupplementalGroups, diskGroup)
 		}
 	}
-	data, _ := json.Marshal(all) // texts are always encoded
+	data, _ := json.Marshal(all) // strings always encode
 	if pod.Annotations == nil {
 		pod.Annotations = map[string]string{}
 	}
 	pod.Annotations[names.AnnotationAttached] = string(data)
 }
 
-// AttachedBy are the volumes that a pod has for attachments. Entries about claims that the pod does
-// not have are ignored.
+// AttachedBy returns the volumes that a pod has for attachments. Entries about claims that the
+// pod does not have are ignored.
 func AttachedBy(pod *corev1.Pod) []Attached {
 	text := pod.Annotations[names.AnnotationAttached]
 	if text == "" {
@@ -117,20 +115,19 @@ func AttachedBy(pod *corev1.Pod) []Attached {
 	return slices.DeleteFunc(all, func(a Attached) bool { return !slices.Contains(has, a.Claim) })
 }
 
-// ownAttachmentPrefix is how much of a machine's name is in that of its own attachments.
+// ownAttachmentPrefix is how much of a machine's name its own attachments' names contain.
 const ownAttachmentPrefix = 39
 
-// ownAttachmentName is the name of the attachment by which a machine has a disk of its
-// manifest that came while it ran. The machine's UID is in it, so that it is nobody else's
-// by chance.
+// ownAttachmentName includes the machine's UID, so that no other attachment has the name by
+// chance.
 func ownAttachmentName(vm *spec.VirtualMachine, claim string) string {
 	sum := sha256.Sum256([]byte(string(vm.UID) + "\x00" + claim))
 	return strings.TrimRight(vm.Name[:min(len(vm.Name), ownAttachmentPrefix)], "-.") + "-" + hex.EncodeToString(sum[:10])
 }
 
-// OwnAttachment is the attachment by which a machine of a cluster has a disk of its
-// manifest that came while it runs. It goes with the machine, and is deleted when the disk
-// leaves the manifest, or the machine ends. It is nil without a machine or a disk.
+// OwnAttachment returns the attachment for a disk added to the manifest of a running machine of a
+// cluster. It is deleted with the machine, when the disk leaves the manifest, or when the machine
+// ends. It is nil without a machine or a disk.
 func OwnAttachment(vm *spec.VirtualMachine, disk *machineconfig.Disk) *spec.VirtualMachineBlockDeviceAttachment {
 	if vm == nil || disk == nil {
 		return nil
@@ -147,8 +144,8 @@ func OwnAttachment(vm *spec.VirtualMachine, disk *machineconfig.Disk) *spec.Virt
 	return a
 }
 
-// OwnsAttachment reports whether an attachment is one that was made for a machine by
-// [OwnAttachment]: one of a person, whatever it is called or says, is not.
+// OwnsAttachment reports whether an attachment was created for a machine by [OwnAttachment],
+// rather than by a user, whatever its name or content.
 func OwnsAttachment(vm *spec.VirtualMachine, a *spec.VirtualMachineBlockDeviceAttachment) bool {
 	if vm == nil || a == nil || vm.UID == "" || a.Spec.VirtualMachineName != vm.Name || a.Name != ownAttachmentName(vm, a.Spec.BlockDeviceRef.ClaimName()) {
 		return false
@@ -168,8 +165,8 @@ func attachmentMeta(a *spec.VirtualMachineBlockDeviceAttachment) metav1.ObjectMe
 	}
 }
 
-// ExportKey is the Secret with the key of the pod that exports the disk of an attachment,
-// without its data, and what is to be made for it. It goes with the attachment.
+// ExportKey returns the Secret with the key of the pod that exports the disk of an attachment,
+// without its data, and the certificate to create for it. It is deleted with the attachment.
 func ExportKey(a *spec.VirtualMachineBlockDeviceAttachment, now time.Time) (*corev1.Secret, Certificate) {
 	s := &corev1.Secret{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: names.KindSecret}, ObjectMeta: attachmentMeta(a), Type: corev1.SecretTypeTLS,
@@ -179,8 +176,8 @@ func ExportKey(a *spec.VirtualMachineBlockDeviceAttachment, now time.Time) (*cor
 	return s, Certificate{CommonName: "vmop-export", Hosts: []string{"localhost"}, NotBefore: from, NotAfter: from.Add(exportTime)}
 }
 
-// ExportFingerprint identifies to a machine the pod with the key of a Secret: the SHA-256 digest of
-// its public key, in hexadecimal digits. It is empty for a Secret without a certificate.
+// ExportFingerprint identifies to a machine the pod with the key of a Secret: the SHA-256 digest
+// of its public key, in hexadecimal digits. It is empty for a Secret without a certificate.
 func ExportFingerprint(s *corev1.Secret) string {
 	c := parsed(s.Data[corev1.TLSCertKey])
 	if c == nil {
@@ -190,9 +187,9 @@ func ExportFingerprint(s *corev1.Secret) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// ExportJob is the pod that exports the disk in a claim to the machine of an attachment
-// whose connection is in its status: a pod on the machine's node with the rights of an
-// ordinary program, no token, and no volume but the claim. mode is that of the claim.
+// ExportJob returns the pod that exports the disk in a claim to the machine of an attachment with
+// a connection in its status: on the machine's node, unprivileged, without a token, and with no
+// volume but the claim, whose mode is given.
 func ExportJob(a *spec.VirtualMachineBlockDeviceAttachment, vm *spec.VirtualMachine, node string, mode corev1.PersistentVolumeMode, s Settings) *corev1.Pod {
 	yes, no := true, false
 	user, policy := int64(RunnerUser), corev1.FSGroupChangeOnRootMismatch
@@ -241,16 +238,16 @@ func ExportJob(a *spec.VirtualMachineBlockDeviceAttachment, vm *spec.VirtualMach
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: names.KindPod}, ObjectMeta: meta,
 		Spec: corev1.PodSpec{
 			ServiceAccountName: names.ServiceAccount, AutomountServiceAccountToken: &no, EnableServiceLinks: &no,
-			// One that ends is the same exporter again, at the same address.
+			// After a restart it is the same exporter at the same address.
 			RestartPolicy: corev1.RestartPolicyAlways, TerminationGracePeriodSeconds: &grace,
-			// The scheduler sees to it that the volume can be used there, and gets one
-			// made there.
+			// Affinity rather than nodeName, so that the scheduler binds the volume, or
+			// provisions it, for the node.
 			Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
 					{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{node}},
 				}}},
 			}}},
-			// It is where its machine is, and goes with that.
+			// It must run on its machine's node, whatever the node's taints.
 			Tolerations:       []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 			PriorityClassName: vm.Spec.PriorityClassName,
 			SecurityContext:   security,

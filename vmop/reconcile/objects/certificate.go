@@ -18,24 +18,24 @@ import (
 )
 
 const (
-	// certificateTime is how long a certificate is good for. It is replaced when a
-	// third of that is left.
+	// certificateTime is the lifetime of a certificate. It is replaced when a third of that is
+	// left.
 	certificateTime = 365 * 24 * time.Hour
 	// clockSkew is how far the clocks of viewers may be behind.
 	clockSkew = time.Hour
-	// maxCertificates bounds how many there are of a machine at a time, so that repeated changes do
-	// not fill the cluster. Each is good for a year.
+	// maxCertificates bounds how many a machine has at a time, so that repeated changes do not
+	// fill the cluster. Each is valid for a year.
 	maxCertificates = 8
-	// maxCertificate is the longest certificate that is looked at, in bytes.
+	// maxCertificate is the longest certificate that is parsed, in bytes.
 	maxCertificate = 16 << 10
-	// maxCommonName is X.509's, in bytes.
+	// maxCommonName is X.509's limit, in bytes.
 	maxCommonName = 64
 )
 
-// Certificates is what a machine whose certificates the operator makes has of them.
+// Certificates is the state of the certificates that the operator creates for a machine.
 type Certificates struct {
-	// Secret is the name of the Secret with the one that counts; empty if there is
-	// none that is good now for all names of the display.
+	// Secret is the name of the Secret in use; empty if none is valid now for all names of the
+	// display.
 	Secret string
 	// Due is when it is to be replaced.
 	Due time.Time
@@ -43,8 +43,8 @@ type Certificates struct {
 	Free string
 }
 
-// Certificate is what there is to be in a Secret; see [reconcile.Certificate], which it
-// is for whoever executes a plan.
+// Certificate is what to create in a Secret; whoever executes a plan gets it as
+// [reconcile.Certificate].
 //
 // [reconcile.Certificate]: https://pkg.go.dev/github.com/vmop/sdk/vmop/reconcile#Certificate
 type Certificate struct {
@@ -53,10 +53,9 @@ type Certificate struct {
 	NotBefore, NotAfter time.Time
 }
 
-// PickCertificate judges the Secrets with certificates of a machine, see
-// [spec.DisplayTLS]. Those that are not the machine's only have their names. Secrets are
-// never changed: a certificate is replaced by one of another name, and the old one
-// goes with the machine.
+// PickCertificate judges the Secrets with certificates of a machine, see [spec.DisplayTLS]. Of
+// Secrets that are not the machine's only the names count. Secrets are never changed: a
+// certificate is replaced by one of another name, and the old one is deleted with the machine.
 func PickCertificate(vm *spec.VirtualMachine, secrets []corev1.Secret, now time.Time) Certificates {
 	var out Certificates
 	var end time.Time
@@ -92,7 +91,7 @@ func ownCertificate(vm *spec.VirtualMachine, s *corev1.Secret) bool {
 		slices.ContainsFunc(s.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == vm.UID })
 }
 
-// NewCertificate is a Secret without its data, and what is to be made for it.
+// NewCertificate returns a Secret without its data, and the certificate to create for it.
 func NewCertificate(vm *spec.VirtualMachine, s Settings, name string, now time.Time) (*corev1.Secret, Certificate) {
 	o := &corev1.Secret{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: names.KindSecret}, ObjectMeta: objectMeta(vm, &s), Type: corev1.SecretTypeTLS,
@@ -100,7 +99,7 @@ func NewCertificate(vm *spec.VirtualMachine, s Settings, name string, now time.T
 	o.Name, o.Labels[names.LabelComponent] = name, names.ComponentDisplayCertificate
 	subject := vm.Name
 	if len(subject) > maxCommonName {
-		subject = subject[:maxCommonName] // of a machine's name each byte is a character
+		subject = subject[:maxCommonName] // names of machines are ASCII
 	}
 	return o, Certificate{
 		CommonName: subject, Hosts: certificateHosts(vm),
@@ -108,9 +107,8 @@ func NewCertificate(vm *spec.VirtualMachine, s Settings, name string, now time.T
 	}
 }
 
-// certificateHosts are the names by which viewers may reach the display: those of the
-// service and the pod in the cluster, tunnels to it, and the server that the manifest
-// names.
+// certificateHosts returns the names by which viewers may reach the display: those of service and
+// pod in the cluster, tunnels to it, and the server that the manifest names.
 func certificateHosts(vm *spec.VirtualMachine) []string {
 	of := fmt.Sprintf("%s.%s", vm.Name, vm.Namespace)
 	hosts := []string{vm.Name, of, of + ".svc", of + ".svc.cluster.local", "localhost", "127.0.0.1", "::1"}
@@ -131,7 +129,6 @@ func covers(c *x509.Certificate, hosts []string) bool {
 	return true
 }
 
-// parsed is the first certificate of PEM's form, nil if there is none.
 func parsed(data []byte) *x509.Certificate {
 	block := firstBlock(data)
 	if block == nil {
@@ -155,8 +152,8 @@ func firstBlock(data []byte) *pem.Block {
 	return block
 }
 
-// CondenseCertificate is the content of a Secret that [PickCertificate] needs: the server's
-// certificate, which every viewer gets to see, and no key.
+// CondenseCertificate returns what [PickCertificate] needs of a Secret: the server's certificate,
+// which is public, and no key.
 func CondenseCertificate(data map[string][]byte) map[string][]byte {
 	if block := firstBlock(data[corev1.TLSCertKey]); block != nil {
 		return map[string][]byte{corev1.TLSCertKey: pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes})}

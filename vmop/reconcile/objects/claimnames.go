@@ -9,19 +9,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// formerSuffix ends the names that VM-Operator gave to claims before its version
-// 3.4: they were those of a StatefulSet with one pod.
+// formerSuffix ends the claim names of VM-Operator before version 3.4, those of a StatefulSet
+// with one pod.
 const formerSuffix = "-0"
 
-// FormerClaim is the name of a disk's claim before VM-Operator's version 3.4.
+// FormerClaim returns the name of a disk's claim before VM-Operator's version 3.4.
 func FormerClaim(vmName, diskName string) string { return diskName + "-" + vmName + formerSuffix }
 
-// RunnerDataDisk is the name of the runner's own data as a disk of former times.
+// RunnerDataDisk is the disk name of the runner's own data in former claim names.
 const RunnerDataDisk = "runner-data"
 
-// ClaimNames are the names of all claims that the machine uses or may come to
-// use: those that its disks refer to, those that the operator makes, and those
-// that VM-Operator once made for the same disks.
+// ClaimNames returns the names of all claims that the machine uses or may come to use: those that
+// its disks refer to, those that the operator creates, and those that VM-Operator once created
+// for the same disks.
 func ClaimNames(vm *spec.VirtualMachine) []string {
 	out := []string{spec.RunnerDataClaimName(vm.Name), FormerClaim(vm.Name, RunnerDataDisk)}
 	for _, d := range machineconfig.Disks(vm) {
@@ -36,8 +36,8 @@ func ClaimNames(vm *spec.VirtualMachine) []string {
 	return out
 }
 
-// SharedClaims are the claims that a machine has as folders or as images, which others
-// may have too: they are none of [ClaimNames].
+// SharedClaims returns the claims that a machine has as folders or as images, which other
+// machines may have too: they are not in [ClaimNames].
 func SharedClaims(vm *spec.VirtualMachine) []string {
 	var out []string
 	for i := range vm.Spec.VM.Shares {
@@ -53,9 +53,8 @@ func SharedClaims(vm *spec.VirtualMachine) []string {
 	return out
 }
 
-// ClaimMachines are the names of the machines that a claim could belong to by
-// its own name, few of which there are. All others refer to a claim of that name
-// in their manifests, or not at all.
+// ClaimMachines returns the names of the few machines that a claim could belong to by its own
+// name. Any other machine uses such a claim only by referring to it in its manifest.
 func ClaimMachines(claim string) []string {
 	var out []string
 	for i := range len(claim) {
@@ -74,7 +73,7 @@ func ClaimMachines(claim string) []string {
 	return slices.Compact(out)
 }
 
-// PodClaims are the names of the claims that a pod uses.
+// PodClaims returns the names of the claims that a pod uses.
 func PodClaims(pod *corev1.Pod) []string {
 	var out []string
 	for i := range pod.Spec.Volumes {

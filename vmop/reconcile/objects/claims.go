@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// RunnerDataClaim is the volume claim that keeps what the runner must remember:
-// the machine's UUID, its firmware variables and the state of its TPM. It has
-// no owner and outlives the machine unless its manifest says otherwise.
+// RunnerDataClaim returns the volume claim for the runner's persistent data: the machine's UUID,
+// its firmware variables and the state of its TPM. It has no owner and outlives the machine
+// unless its manifest says otherwise.
 func RunnerDataClaim(vm *spec.VirtualMachine, s Settings) *corev1.PersistentVolumeClaim {
 	pvc := claim(vm, spec.RunnerDataClaimName(vm.Name), nil)
 	pvc.Spec = corev1.PersistentVolumeClaimSpec{
@@ -26,9 +26,9 @@ func RunnerDataClaim(vm *spec.VirtualMachine, s Settings) *corev1.PersistentVolu
 	return pvc
 }
 
-// DiskClaim is the volume claim of a disk that the manifest has a template for, or an image.
-// The labels by which machines' claims are found win over the template's. It
-// has no owner and outlives the machine unless its manifest says otherwise.
+// DiskClaim returns the volume claim of a disk for which the manifest has a template or an image.
+// The labels by which machines' claims are found override the template's. It has no owner and
+// outlives the machine unless its manifest says otherwise.
 func DiskClaim(vm *spec.VirtualMachine, d machineconfig.Disk) *corev1.PersistentVolumeClaim {
 	t := d.Entry.Template().DeepCopy()
 	pvc := claim(vm, d.Claim, &d)
@@ -45,8 +45,6 @@ func DiskClaim(vm *spec.VirtualMachine, d machineconfig.Disk) *corev1.Persistent
 	return pvc
 }
 
-// claim is the claim of a disk, or with nil that of the runner's own data, without its
-// specification.
 func claim(vm *spec.VirtualMachine, name string, d *machineconfig.Disk) *corev1.PersistentVolumeClaim {
 	labels, annotations := ClaimLacks(vm, d, &metav1.ObjectMeta{})
 	return &corev1.PersistentVolumeClaim{
@@ -55,9 +53,9 @@ func claim(vm *spec.VirtualMachine, name string, d *machineconfig.Disk) *corev1.
 	}
 }
 
-// ClaimLacks are the labels and annotations that the claim of a disk, or with nil that of the
-// runner's own data, has not as its machine wants them; nil if there are none. They and
-// [ClaimSize] follow the manifest as long as there is the claim; nothing else of it can be changed.
+// ClaimLacks returns the labels and annotations that differ on the claim of a disk, or with nil
+// on that of the runner's data, from what its machine wants; nil if none do. They and [ClaimSize]
+// follow the manifest during the claim's life; all else is immutable.
 func ClaimLacks(vm *spec.VirtualMachine, d *machineconfig.Disk, has *metav1.ObjectMeta) (labels, annotations map[string]string) {
 	own := instanceLabels(vm.Name)
 	labels = lacking(has.Labels, own)
@@ -71,19 +69,18 @@ func ClaimLacks(vm *spec.VirtualMachine, d *machineconfig.Disk, has *metav1.Obje
 		}
 	}
 	for k, v := range t.Metadata.Annotations {
-		if k != names.AnnotationMadeFor { // which only the maker of a claim sets
+		if k != names.AnnotationMadeFor { // set only on creation
 			annotations = lack(annotations, has.Annotations, k, v)
 		}
 	}
 	return labels, annotations
 }
 
-// runnerDataSize is VM-Operator's. It is what existing claims have, and the least that any
-// provisioner makes is more.
+// runnerDataSize is VM-Operator's. Existing claims have it, and any provisioner creates more.
 var runnerDataSize = *resource.NewQuantity(1<<20, resource.BinarySI)
 
-// ClaimSize is the size that the claim of a disk, or with nil that of the runner's own data, asks
-// for.
+// ClaimSize returns the size that the claim of a disk, or with nil that of the runner's data,
+// requests.
 func ClaimSize(d *machineconfig.Disk) resource.Quantity {
 	if d == nil {
 		return runnerDataSize

@@ -6,9 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// cloning are provisioners that clone a volume for a claim whose dataSource is another claim, by
-// their makers' documentation, and as containerized-data-importer lists them. No API reports it: a
-// driver without CLONE_VOLUME fails, and one that ignores dataSource makes an empty volume.
+// cloning lists provisioners that clone a volume for a claim whose dataSource is another claim,
+// by their vendors' documentation and containerized-data-importer's list. No API reports it: a
+// driver without CLONE_VOLUME fails, and one that ignores dataSource creates an empty volume.
 var cloning = []string{
 	"rbd.csi.ceph.com", "*.rbd.csi.ceph.com", "cephfs.csi.ceph.com", "*.cephfs.csi.ceph.com",
 	"csi-vxflexos.dellemc.com", "csi-isilon.dellemc.com", "csi-powermax.dellemc.com",
@@ -16,8 +16,7 @@ var cloning = []string{
 	"pxd.portworx.com", "infinibox-csi-driver", "kubesan.gitlab.io", "hostpath.csi.k8s.io",
 }
 
-// clones reports whether volumes of a claim's provisioner are cloned, rather than copied.
-// Kubernetes records the provisioner on a claim.
+// clones reports whether a claim's provisioner, as Kubernetes records it, clones volumes.
 func (s *Settings) clones(claim *corev1.PersistentVolumeClaim) bool {
 	if s == nil || claim == nil {
 		return false
@@ -30,8 +29,8 @@ func (s *Settings) clones(claim *corev1.PersistentVolumeClaim) bool {
 	return p != "" && matches(patterns, p)
 }
 
-// Clone is [Filled.VolumeClaim] that is to be a clone of the claim of a disk or image, of
-// which that has the UID.
+// Clone returns [Filled.VolumeClaim] as a clone of the claim of a disk or image, and records the
+// UID of that.
 func (f Filled) Clone(source *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 	pvc := f.VolumeClaim()
 	if source == nil {
@@ -42,9 +41,8 @@ func (f Filled) Clone(source *corev1.PersistentVolumeClaim) *corev1.PersistentVo
 	return pvc
 }
 
-// CanClone reports whether what is filled may be a clone of the claim of its source, which
-// is of a storage class: one of the same namespace, class and mode, whose provisioner
-// clones.
+// CanClone reports whether the claim may be a clone of its source's claim, which has the given
+// storage class: both need the same namespace, class and mode, and a provisioner that clones.
 func (f Filled) CanClone(s *Settings, source *corev1.PersistentVolumeClaim, class *string) bool {
 	if source == nil {
 		return false
@@ -53,7 +51,7 @@ func (f Filled) CanClone(s *Settings, source *corev1.PersistentVolumeClaim, clas
 	return same && source.Namespace == f.namespace && isBlock(source) == f.Block() && s.clones(source)
 }
 
-// ofDisk reports whether it is made of a disk, to which guests write.
+// ofDisk reports whether the source is a disk, to which guests write.
 func (f Filled) ofDisk() bool {
 	return f.source != nil && f.source.ObjectRef != nil && f.source.ObjectRef.Kind == spec.KindDisk
 }

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// BareConfigMap is the ConfigMap for the runner's configuration and its
-// logging.properties, without its content.
+// BareConfigMap returns the ConfigMap for the runner's configuration and its logging.properties,
+// without its content.
 func BareConfigMap(vm *spec.VirtualMachine, s *Settings) *corev1.ConfigMap {
 	cm := &corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: names.KindConfigMap},
@@ -23,8 +23,8 @@ func BareConfigMap(vm *spec.VirtualMachine, s *Settings) *corev1.ConfigMap {
 	return cm
 }
 
-// FillConfigMap gives the ConfigMap its content. Of logging.properties the manifest's
-// takes precedence over the operator's.
+// FillConfigMap sets the content of the ConfigMap. The manifest's logging.properties take
+// precedence over the operator's.
 func FillConfigMap(cm *corev1.ConfigMap, vm *spec.VirtualMachine, s *Settings, config runnerconfig.Config) error {
 	data, err := runnerconfig.Marshal(config)
 	if err != nil {
@@ -34,7 +34,7 @@ func FillConfigMap(cm *corev1.ConfigMap, vm *spec.VirtualMachine, s *Settings, c
 	return nil
 }
 
-// LoggingProperties is the content of logging.properties.
+// LoggingProperties returns the content of logging.properties.
 func LoggingProperties(vm *spec.VirtualMachine, s *Settings) string {
 	logging := vm.Spec.LoggingProperties
 	for _, next := range []string{s.LoggingProperties, defaultLoggingProperties} {

@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	// firstOwnPort is the first of the ports that displays in the network of a node
-	// have instead of the default: below those that Kubernetes gives to services
-	// (30000 to 32767) and Linux to clients.
+	// firstOwnPort begins the range of display ports in the network of a node, used instead of
+	// the default: below those that Kubernetes allocates to services (30000 to 32767) and Linux
+	// to clients.
 	firstOwnPort = 20000
 	ownPorts     = 10000
 )
 
-// ListeningPort is the port on which a display of a machine, which must have its
-// defaults, listens: the one of its manifest. A machine with a tap interface is in
-// the network of its node, where a port is one machine's: if its manifest leaves the
-// default, it has a port that follows from its name, unless the administrator lets it
-// have the default ([Settings.DisplayHostPorts]). Services keep the manifest's.
+// ListeningPort returns the port on which a display of a machine, with its defaults applied,
+// listens: that of its manifest. A machine with a tap interface is in the network of its node,
+// where only one machine can have a port: if its manifest has the default, the port is derived
+// from its name, unless the administrator permits the default ([Settings.DisplayHostPorts]).
+// Services keep the manifest's.
 func ListeningPort(vm *spec.VirtualMachine, s *Settings, p spec.DisplayPort) int32 {
 	place, byDefault := 0, false
 	for i, protocol := range limits.DisplayProtocols() {
@@ -36,7 +36,8 @@ func ListeningPort(vm *spec.VirtualMachine, s *Settings, p spec.DisplayPort) int
 		return p.Port
 	}
 	sum := sha256.Sum256([]byte(vm.Namespace + "/" + vm.Name))
-	// Those of SPICE are even, those of VNC odd; two more protocols have a range of their own.
+	// Ports of SPICE are even, those of VNC odd; each two further protocols have a range of their
+	// own.
 	first := int32(firstOwnPort - ownPorts*(place/2))
 	at := int32(binary.BigEndian.Uint32(sum[:4])%(ownPorts/2))*2 + int32(place%2)
 	for taken(vm, first+at) {
@@ -45,12 +46,10 @@ func ListeningPort(vm *spec.VirtualMachine, s *Settings, p spec.DisplayPort) int
 	return first + at
 }
 
-// inNodeNetwork reports whether a machine is in the network of its node.
 func inNodeNetwork(vm *spec.VirtualMachine) bool {
 	return slices.ContainsFunc(vm.Spec.VM.Networks, func(n spec.Network) bool { return n.Tap != nil })
 }
 
-// taken reports whether a machine has another use for a port.
 func taken(vm *spec.VirtualMachine, port int32) bool {
 	for _, s := range vm.Spec.VM.Display.Servers() {
 		if slices.ContainsFunc(s.Ports, func(p spec.DisplayPort) bool { return p.Port == port }) {
@@ -62,11 +61,10 @@ func taken(vm *spec.VirtualMachine, port int32) bool {
 	})
 }
 
-// PlaceDisplay gives the displays in a configuration of a machine their
-// [ListeningPort].
+// PlaceDisplay sets the [ListeningPort] of each display in a machine's configuration.
 func PlaceDisplay(c *runnerconfig.Config, vm *spec.VirtualMachine, s *Settings) {
 	d := c.Runner.VM.Display
-	if d == nil || !inNodeNetwork(vm) { // elsewhere it listens where the manifest says
+	if d == nil || !inNodeNetwork(vm) { // elsewhere it listens on the manifest's port
 		return
 	}
 	wanted := vm.Spec.VM.Display.Servers()

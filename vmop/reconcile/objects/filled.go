@@ -13,11 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Filled has a volume claim that is made for it and filled once: a disk or an image. Its fields are
-// the differences of the kinds.
+// Filled is a disk or image with a volume claim that is created for it and filled once. Its
+// fields are the differences between the kinds.
 type Filled struct {
 	kind, label, claim string
-	// name and uid are its own; namespace is where what is made for it is.
+	// namespace is that of the created objects.
 	name, namespace string
 	uid             types.UID
 	size            resource.Quantity
@@ -25,15 +25,15 @@ type Filled struct {
 	mode            corev1.PersistentVolumeMode
 	access          corev1.PersistentVolumeAccessMode
 	source          *spec.VirtualDiskSource
-	// request is the last one for an upload, and download the last one for a download.
+	// request and download are the last requests for an upload and a download.
 	request, download string
-	// keep: it is an image, which is kept as it is.
+	// keep: it is an image, whose format is kept.
 	keep bool
-	// server serves the image of the cluster that it is a copy of.
+	// server serves the cluster image that it is a copy of.
 	server *Server
 }
 
-// FilledDisk is a disk as what is filled. The disk must be valid.
+// FilledDisk returns a disk as a [Filled]. The disk must be valid.
 func FilledDisk(d *spec.VirtualDisk) Filled {
 	c := &d.Spec.PersistentVolumeClaim
 	return Filled{
@@ -42,12 +42,12 @@ func FilledDisk(d *spec.VirtualDisk) Filled {
 	}
 }
 
-// FilledImage is [FilledDisk] for an image, which is kept as what it is.
+// FilledImage is [FilledDisk] for an image, whose format is kept.
 func FilledImage(i *spec.VirtualImage) Filled {
 	return filledImage(spec.KindImage, names.LabelImage, ClaimOfImage(i.Name), i.Namespace, &i.ObjectMeta, &i.Spec)
 }
 
-// FilledClusterImage is [FilledImage] for an image of the cluster, which is kept in a
+// FilledClusterImage is [FilledImage] for an image of the cluster, which is stored in a
 // namespace.
 func FilledClusterImage(i *spec.ClusterVirtualImage, namespace string) Filled {
 	return filledImage(spec.KindClusterImage, names.LabelClusterImage, ClaimOfClusterImage(i.Name), namespace, &i.ObjectMeta, &i.Spec)
@@ -62,18 +62,17 @@ func filledImage(kind, label, claim, namespace string, meta *metav1.ObjectMeta, 
 	}
 }
 
-// ClaimName is the name of the claim.
+// ClaimName returns the name of the claim.
 func (f Filled) ClaimName() string { return f.claim }
 
-// PodName is the name of the pod that fills the claim.
+// PodName returns the name of the pod that fills the claim.
 func (f Filled) PodName() string { return ImportPod(f.claim) }
 
-// Block reports whether it is a block device, and no file.
+// Block reports whether the claim is a block device rather than a file.
 func (f Filled) Block() bool { return f.mode == corev1.PersistentVolumeBlock }
 
-// object is the metadata of an object that goes with the disk or image. Its labels are
-// those by which its pod is watched, and bounded by policies, as the pods of machines
-// are; it has no machine's name.
+// object returns the metadata of an object owned by the disk or image. Its labels are those by
+// which pods of machines are watched, and restricted by policies; it has no machine's name.
 func (f Filled) object(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: name, Namespace: f.namespace,
@@ -85,7 +84,7 @@ func (f Filled) object(name string) metav1.ObjectMeta {
 	}
 }
 
-// VolumeClaim is the claim. The disk or image owns it: it is deleted with that, unless
+// VolumeClaim returns the claim. It is owned by the disk or image and deleted with it, unless
 // that is deleted with --cascade=orphan.
 func (f Filled) VolumeClaim() *corev1.PersistentVolumeClaim {
 	pvc := &corev1.PersistentVolumeClaim{
@@ -106,20 +105,20 @@ func (f Filled) VolumeClaim() *corev1.PersistentVolumeClaim {
 	return pvc
 }
 
-// ImportPod is the name of the pod that fills the volume claim of a disk or image. There
-// is one at a time.
+// ImportPod returns the name of the pod that fills the volume claim of a disk or image. There is
+// one at a time.
 func ImportPod(claim string) string { return claim + "-import" }
 
-// ClaimOfDisk is the name of the volume claim of a VirtualDisk.
+// ClaimOfDisk returns the name of the volume claim of a VirtualDisk.
 func ClaimOfDisk(name string) string { return spec.VirtualDiskClaimName(name) }
 
-// ClaimOfImage is the name of the volume claim of a VirtualImage.
+// ClaimOfImage returns the name of the volume claim of a VirtualImage.
 func ClaimOfImage(name string) string { return spec.VirtualImageClaimName(name) }
 
-// ClaimOfClusterImage is the name of the volume claim of a ClusterVirtualImage.
+// ClaimOfClusterImage returns the name of the volume claim of a ClusterVirtualImage.
 func ClaimOfClusterImage(name string) string { return spec.ClusterVirtualImageClaimName(name) }
 
-// ImporterImage is the image of pods that fill disks: that of machines which name none.
+// ImporterImage returns the image of pods that fill disks: that of machines which name none.
 func ImporterImage(s *Settings) string {
 	return RunnerImage(&spec.VirtualMachine{Spec: spec.VirtualMachineSpec{Image: &spec.RunnerImage{Source: DefaultImage()}}}, s)
 }
@@ -128,22 +127,22 @@ func isBlock(c *corev1.PersistentVolumeClaim) bool {
 	return c.Spec.VolumeMode != nil && *c.Spec.VolumeMode == corev1.PersistentVolumeBlock
 }
 
-// UploadRequest is the last request for an upload to a disk or an image, or the one that
-// a pod was made for; empty if there is none. A long one is its digest.
+// UploadRequest returns the last request for an upload to a disk or an image, or the one that a
+// pod was created for; empty if there is none. A long one is replaced by its digest.
 func UploadRequest(o metav1.Object) string {
 	return request(o.GetAnnotations()[names.AnnotationUploadRequest])
 }
 
-// DownloadRequest is the same for a download.
+// DownloadRequest is [UploadRequest] for a download.
 func DownloadRequest(o metav1.Object) string {
 	return request(o.GetAnnotations()[names.AnnotationDownloadRequest])
 }
 
-// Server is a pod that serves an image of the cluster, and what the image is.
+// Server is a pod that serves an image of the cluster, and the image.
 type Server struct {
 	// Address is that of the pod, and Key the fingerprint of its key.
 	Address, Key string
-	// Claim is that of the image, which says of its file what there is to be known.
+	// Claim is the image's, with the file's properties in its annotations.
 	Claim *corev1.PersistentVolumeClaim
 }
 
@@ -155,5 +154,5 @@ func request(value string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// maxRequest is the longest request that is noted as it is.
+// maxRequest is the longest request that is recorded as it is.
 const maxRequest = 64

@@ -8,26 +8,25 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// formerRunner begins the last part of the names of VM-Operator's runner images,
-// which are a Java program on Arch (…runner.qemu-arch) or Alpine Linux
-// (…runner.qemu-alpine), from whatever registry.
+// formerRunner begins the last part of the names of VM-Operator's runner images, a Java program
+// on Arch (…runner.qemu-arch) or Alpine Linux (…runner.qemu-alpine), from any registry.
 const formerRunner = "org.jdrupes.vmoperator.runner."
 
-// IsFormerRunner reports whether an image is one of VM-Operator's runner. It
-// cannot run in the pods that [Pod] makes: it needs root and all devices.
+// IsFormerRunner reports whether an image is one of VM-Operator's runner. It cannot run in the
+// pods that [Pod] creates: it needs root and all devices.
 func IsFormerRunner(image string) bool {
 	return strings.HasPrefix(image[strings.LastIndexByte(image, '/')+1:], formerRunner)
 }
 
-// RunnerImage is the full name of the image of a machine, which must have its
-// defaults, as the settings change it.
+// RunnerImage returns the full name of the image of a machine, with its defaults applied, as the
+// settings change it.
 func RunnerImage(vm *spec.VirtualMachine, s *Settings) string {
 	i := cmp.Or(vm.Spec.Image, &spec.RunnerImage{Source: names.FormerImage})
 	name := i.Source
 	if name == "" {
 		name = i.Repository + "/" + i.Path
 		switch {
-		case strings.Contains(i.Version, ":"): // a digest, which no tag looks like
+		case strings.Contains(i.Version, ":"): // a digest; tags have no colon
 			name += "@" + i.Version
 		case i.Version != "":
 			name += ":" + i.Version
@@ -50,6 +49,5 @@ func RunnerImage(vm *spec.VirtualMachine, s *Settings) string {
 	return out
 }
 
-// DefaultImage is the image of a manifest that names none, as VM-Operator's
-// definition stores it.
+// DefaultImage is the image of a manifest that names none, as VM-Operator's definition stores it.
 func DefaultImage() string { return names.FormerImage }

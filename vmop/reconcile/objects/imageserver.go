@@ -22,10 +22,10 @@ import (
 )
 
 const (
-	// servePort is where a pod listens that serves an image of the cluster.
+	// servePort is the port of a pod that serves an image of the cluster.
 	servePort = 10812
-	// serveVolume is its volume, keyVolume that with its key, and with that of the pod
-	// that copies the image; keyDir is where a key is.
+	// serveVolume is its volume; keyVolume, at keyDir, holds its key, and that of the pod that
+	// copies the image.
 	serveVolume, keyVolume = "image", "keys"
 	keyDir                 = "/var/run/vmop-image"
 )
@@ -38,12 +38,12 @@ type Copier struct {
 	Key string
 }
 
-// String is it as the pod that serves it says.
+// String returns the value of [names.AnnotationServesTo].
 func (c Copier) String() string {
 	return c.Kind + " " + c.Namespace + "/" + c.Name + " " + string(c.UID) + " " + c.Key
 }
 
-// ServedBy is whom a pod serves an image of the cluster to; nothing for other pods.
+// ServedBy returns what a pod serves an image of the cluster to; the zero value for other pods.
 func ServedBy(pod *corev1.Pod) Copier {
 	f := strings.Fields(pod.Annotations[names.AnnotationServesTo])
 	if len(f) != 4 {
@@ -53,30 +53,30 @@ func ServedBy(pod *corev1.Pod) Copier {
 	return Copier{Kind: f[0], Namespace: namespace, Name: name, UID: types.UID(f[2]), Key: f[3]}
 }
 
-// ServerPod is the name of the pod that serves an image of the cluster to a disk or
-// image. There is one at a time.
+// ServerPod returns the name of the pod that serves an image of the cluster to a disk or image.
+// There is one at a time.
 func ServerPod(image string, to types.UID) string {
 	sum := sha256.Sum256([]byte(to))
 	return ClaimOfClusterImage(image) + "-" + hex.EncodeToString(sum[:5])
 }
 
-// ServerKeyName is the name of the Secret with the key of the pods that serve an image
-// of the cluster.
+// ServerKeyName returns the name of the Secret with the key of the pods that serve an image of
+// the cluster.
 func ServerKeyName(image string) string { return ClaimOfClusterImage(image) + "-key" }
 
-// CopyKeyName is the name of the Secret with the key of the pod that fills a claim by a
-// copy of an image of the cluster.
+// CopyKeyName returns the name of the Secret with the key of the pod that fills a claim by a copy
+// of an image of the cluster.
 func CopyKeyName(claim string) string { return claim + "-key" }
 
-// ServerKey is the Secret with the key of the pods that serve an image of the cluster,
-// without its data, and what is to be made for it. It goes with the image.
+// ServerKey returns the Secret with the key of the pods that serve an image of the cluster,
+// without its data, and the certificate to create for it. It is deleted with the image.
 func ServerKey(i *spec.ClusterVirtualImage, namespace string, now time.Time) (*corev1.Secret, Certificate) {
 	return FilledClusterImage(i, namespace).key(ServerKeyName(i.Name), i.Name, now)
 }
 
-// CopyKey is the Secret with the key of the pod that fills the claim by a copy of an image
-// of the cluster, without its data, and what is to be made for it. It goes with the disk
-// or image.
+// CopyKey returns the Secret with the key of the pod that fills the claim by a copy of an image
+// of the cluster, without its data, and the certificate to create for it. It is deleted with the
+// disk or image.
 func (f Filled) CopyKey(image string, now time.Time) (*corev1.Secret, Certificate) {
 	return f.key(CopyKeyName(f.claim), image, now)
 }
@@ -88,29 +88,26 @@ func (f Filled) key(name, image string, now time.Time) (*corev1.Secret, Certific
 	return s, Certificate{CommonName: "vmop-image", Hosts: []string{"localhost"}, NotBefore: from, NotAfter: from.Add(exportTime)}
 }
 
-// served is an image that a pod serves, as the pod is told that copies it.
 func (s *Server) served() *runnerconfig.ImportServed {
 	length, _ := strconv.ParseInt(s.Claim.Annotations[names.AnnotationImageLength], 10, 64)
 	out := &runnerconfig.ImportServed{
 		Address: net.JoinHostPort(s.Address, strconv.Itoa(servePort)), Fingerprint: s.Key, Certificates: keyDir,
 		Format: cmp.Or(s.Claim.Annotations[names.AnnotationDiskFormat], "raw"), Length: length, SHA256: s.Claim.Annotations[names.AnnotationImageDigest],
 	}
-	if out.Format == runnerconfig.FormatISO { // for all others a raw image
+	if out.Format == runnerconfig.FormatISO { // raw for all others
 		out.Format, out.CD = "raw", true
 	}
 	return out
 }
 
-// addKey gives a pod a key as files.
 func addKey(pod *corev1.Pod, secret string) {
 	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: keyVolume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret, DefaultMode: new(groupReads)}}})
 	c := &pod.Spec.Containers[0]
 	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: keyVolume, MountPath: keyDir, ReadOnly: true})
 }
 
-// ServerJob is the pod that serves an image of the cluster to a disk or image: one with
-// the rights of an ordinary program, no token, and the claim of the image, which it only
-// reads.
+// ServerJob returns the pod that serves an image of the cluster to a disk or image: unprivileged,
+// without a token, and with the claim of the image read-only.
 func ServerJob(i *spec.ClusterVirtualImage, to Copier, s Settings) *corev1.Pod {
 	yes, no, user, policy := true, false, int64(RunnerUser), corev1.FSGroupChangeOnRootMismatch
 	f := FilledClusterImage(i, s.ImageNamespace)
@@ -123,7 +120,7 @@ func ServerJob(i *spec.ClusterVirtualImage, to Copier, s Settings) *corev1.Pod {
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: names.KindPod}, ObjectMeta: meta,
 		Spec: corev1.PodSpec{
 			ServiceAccountName: names.ServiceAccount, AutomountServiceAccountToken: &no, EnableServiceLinks: &no,
-			// One that ends is the same server again, at the same address.
+			// After a restart it is the same server at the same address.
 			RestartPolicy: corev1.RestartPolicyAlways,
 			SecurityContext: &corev1.PodSecurityContext{
 				RunAsNonRoot: &yes, RunAsUser: &user, RunAsGroup: &user, FSGroup: &user, FSGroupChangePolicy: &policy,

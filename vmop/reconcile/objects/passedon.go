@@ -14,28 +14,28 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// maxPassedOn is how much a machine hands on to its pod, in bytes of keys and values.
-// All annotations of a pod have 256 KiB, and what the operator notes must fit.
+// maxPassedOn limits the labels and annotations that a machine passes on to its pod, in bytes of
+// keys and values. All annotations of a pod have 256 KiB, and the operator's must fit.
 const maxPassedOn = 64 << 10
 
 // PassedOn are the labels and annotations of a machine that its pod has, too.
 //
-// Labels are what others select pods by: services, network policies, affinities. All
-// are passed on but those with a meaning for Kubernetes, for the operator or for
-// programs that delete or change what has them.
+// Other objects select pods by labels: services, network policies, affinities. All are passed on
+// except those with a meaning for Kubernetes, for the operator or for programs that delete or
+// change what has them.
 //
-// Annotations are what programs act upon: a pod with the annotation of a program gets
-// containers, roles, networks or devices from it that its author has no right to. By
-// Kubernetes' convention such programs use keys with a prefix, and keys without one are
-// private to users; runtimes use keys with dots (io.kubernetes.cri-o.Devices). So those
-// with neither are passed on, and others if the administrator allows them, but for
-// those of Kubernetes and of the operator itself, which no setting can allow.
+// Annotations control programs: an annotation may give a pod containers, roles, networks or
+// devices that its author has no right to. By Kubernetes' convention such programs use keys with
+// a prefix, and keys without one are private to users; runtimes use keys with dots
+// (io.kubernetes.cri-o.Devices). So keys with neither are passed on, and others if the
+// administrator allows them, except those of Kubernetes and of the operator itself, which no
+// setting can allow.
 type PassedOn struct {
 	Labels, Annotations map[string]string
 }
 
-// PassOn is what a machine passes on. What exceeds 64 KiB is left out, from the last
-// key of the alphabet on.
+// PassOn returns what a machine passes on. What exceeds 64 KiB is left out, from the last key of
+// the alphabet on.
 func PassOn(vm *spec.VirtualMachine, a *Allowed) PassedOn {
 	var out PassedOn
 	room := maxPassedOn
@@ -69,27 +69,27 @@ func PassOn(vm *spec.VirtualMachine, a *Allowed) PassedOn {
 // reservedLabel reports whether a label of a machine never reaches its pod.
 func reservedLabel(key string) bool {
 	switch key {
-	case names.LabelName, names.LabelInstance, names.LabelManagedBy, names.LabelComponent: // the operator's own
+	case names.LabelName, names.LabelInstance, names.LabelManagedBy, names.LabelComponent:
 		return true
-	case "pod-template-hash", "pod-template-generation", "controller-revision-hash", "controller-uid", "job-name": // controllers adopt pods by them
+	case "pod-template-hash", "pod-template-generation", "controller-revision-hash", "controller-uid", "job-name": // controllers adopt pods by these
 		return true
 	}
 	prefix, _, _ := strings.Cut(key, "/")
 	if prefix == "app.kubernetes.io" {
 		return false // version, part-of and created-by only describe an object
 	}
-	// These have a pod changed when it is made: with other containers, or another
-	// identity in a cloud.
+	// Webhooks change pods with these on creation: other containers, or another identity in a
+	// cloud.
 	return reservedPrefix(key) || under(prefix, "istio.io") || under(prefix, "linkerd.io") || under(prefix, "azure.workload.identity") || under(prefix, "admission.datadoghq.com")
 }
 
-// reservedAnnotation reports whether an annotation of a machine never reaches its pod,
-// whatever the administrator allows.
+// reservedAnnotation reports whether an annotation of a machine never reaches its pod, whatever
+// the administrator allows.
 func reservedAnnotation(key string) bool { return reservedPrefix(key) }
 
-// reservedPrefix reports whether a key is Kubernetes' (security profiles, networks,
-// devices, the autoscaler, what kubectl applied last), the operator's, or that of a
-// program that deletes what has its key and is in no manifest of its own.
+// reservedPrefix reports whether a key belongs to Kubernetes (security profiles, networks,
+// devices, the autoscaler, kubectl's last applied configuration), to the operator, or to a
+// program that deletes objects with its key that are in no manifest of its own.
 func reservedPrefix(key string) bool {
 	prefix, _, has := strings.Cut(key, "/")
 	if !has {
@@ -110,16 +110,13 @@ func under(prefix, domain string) bool {
 	return prefix == domain || strings.HasSuffix(prefix, "."+domain)
 }
 
-// passedOnRecord is what a pod notes of what it was given.
+// passedOnRecord is what a pod records of what it was given.
 type passedOnRecord struct {
-	// Digest is that of all keys and values.
-	Digest string `json:"digest"`
-	// Labels and Annotations are the keys.
+	Digest      string   `json:"digest"`
 	Labels      []string `json:"labels,omitempty"`
 	Annotations []string `json:"annotations,omitempty"`
 }
 
-// record is the annotation of a pod that has these; empty if there are none.
 func (p PassedOn) record() string {
 	if len(p.Labels) == 0 && len(p.Annotations) == 0 {
 		return ""
@@ -136,11 +133,11 @@ func (p PassedOn) record() string {
 		h.Write([]byte{0})
 	}
 	r.Digest = hex.EncodeToString(h.Sum(nil)[:8])
-	data, _ := json.Marshal(r) // strings are always encoded
+	data, _ := json.Marshal(r) // strings always encode
 	return string(data)
 }
 
-// AddTo gives a pod that is to be made what is passed on. What the pod has stays.
+// AddTo adds what is passed on to a new pod. Existing entries stay.
 func (p PassedOn) AddTo(pod *corev1.Pod) {
 	record := p.record()
 	if record == "" {
@@ -159,10 +156,10 @@ func (p PassedOn) AddTo(pod *corev1.Pod) {
 	pod.Annotations[names.AnnotationPassedOn] = record
 }
 
-// Missing are the labels and annotations that a pod must be given, or with nil be deprived of, so
-// that it has what its machine passes on now; both are nil if it was given that. It compares with
-// the pod's own record: what other writers have set on a pod is left alone, and a program that
-// insists on another value is not answered for ever.
+// Missing returns the labels and annotations to set on a pod, or with nil to remove, so that it
+// has what its machine passes on now; both are nil if it has. It compares with the pod's own
+// record: what other writers have set on a pod is left alone, and there is no endless fight with
+// a program that insists on another value.
 func (p PassedOn) Missing(pod *corev1.Pod) (labels, annotations map[string]*string) {
 	has, wanted := pod.Annotations[names.AnnotationPassedOn], p.record()
 	if has == wanted {
@@ -175,7 +172,8 @@ func (p PassedOn) Missing(pod *corev1.Pod) (labels, annotations map[string]*stri
 	change := func(keys []string, now map[string]string, reserved func(string) bool) map[string]*string {
 		out := map[string]*string{}
 		for _, k := range keys {
-			// Users who may write pods may write records: no reserved key is removed for one.
+			// Users who may write pods may write records: no reserved key is removed because of
+			// one.
 			if !reserved(k) {
 				out[k] = nil
 			}

@@ -5,8 +5,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// podAffinity is the affinity of a pod. A pod has the labels of its machine, so terms about
-// machines are terms about their pods.
+// podAffinity copies a: a pod has the labels of its machine, so terms about machines are terms about
+// their pods.
 func podAffinity(a *spec.Affinity) *corev1.Affinity {
 	if a == nil {
 		return nil

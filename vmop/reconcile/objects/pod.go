@@ -21,18 +21,17 @@ import (
 )
 
 const (
-	// diskGroup owns block devices on the nodes of the common distributions
-	// (its number is fixed in Debian's and Red Hat's). Device nodes keep their
-	// owner in a container, so this is what lets a user other than root open
-	// the devices of its volumes; others are not there to be opened.
+	// diskGroup owns block devices on the nodes of the common distributions (the number is fixed
+	// in Debian and Red Hat). Device nodes keep their owner in a container, so this lets a user
+	// other than root open the devices of its volumes; the container has no others.
 	diskGroup = 6
-	// TerminationReserve is what a pod gets beyond the machine's powerdownTimeout, in seconds: for
-	// making QEMU quit, for writing its caches, and for the report. VM-Operator's 5 did not
-	// suffice.
+	// TerminationReserve is a pod's grace period beyond the machine's powerdownTimeout, in
+	// seconds: for QEMU to quit, for writing its caches, and for the report. VM-Operator's 5 did
+	// not suffice.
 	TerminationReserve = 30
 )
 
-// The names of the pod's volumes besides those of disks, which end otherwise.
+// The names of the pod's volumes besides those of disks, whose names have other suffixes.
 const (
 	volumeConfig  = "config"
 	volumeData    = "runner-data"
@@ -41,11 +40,10 @@ const (
 	volumeToken   = "api-token"
 )
 
-// Pod is where the machine, which must have its defaults, runs.
+// Pod returns the pod of a machine, which must have its defaults.
 //
-// It has the rights of an ordinary program: no root, no capabilities, a file
-// system that is read-only but for its volumes. Four things of a manifest or
-// of the settings add to that, and no others do:
+// It is unprivileged: no root, no capabilities, a file system that is read-only but for its
+// volumes. Only four things of a manifest or of the settings add to that:
 //
 //   - a tap interface is made on a bridge of the node. The pod is in the node's
 //     network and has its tun device. A container that ends before the runner
@@ -56,8 +54,8 @@ const (
 //     root with CAP_CHOWN and ends before the runner starts, with
 //     [Settings.TakeOverData]; see [TakeOverContainer].
 //
-// It is not restarted by the kubelet: what the end of a machine means is for
-// the operator to decide, which replaces the pod.
+// The kubelet does not restart it: the operator decides what the end of a machine means, and
+// replaces the pod.
 func Pod(vm *spec.VirtualMachine, s Settings, in PodInput) *corev1.Pod {
 	meta := objectMeta(vm, &s)
 	meta.Name = PodName(vm.Name)
@@ -67,7 +65,7 @@ func Pod(vm *spec.VirtualMachine, s Settings, in PodInput) *corev1.Pod {
 	}
 	yes, no := true, false
 	for i := range meta.OwnerReferences {
-		// Without a controller a drain of its node fails: the pod would not come back.
+		// Without a controller a drain of its node fails: the pod would not be recreated.
 		meta.OwnerReferences[i].Controller, meta.OwnerReferences[i].BlockOwnerDeletion = &yes, &yes
 	}
 	user, policy := int64(RunnerUser), corev1.FSGroupChangeOnRootMismatch
@@ -82,7 +80,7 @@ func Pod(vm *spec.VirtualMachine, s Settings, in PodInput) *corev1.Pod {
 			ServiceAccountName:            names.ServiceAccount,
 			RestartPolicy:                 corev1.RestartPolicyNever,
 			TerminationGracePeriodSeconds: new(vm.Spec.ShutdownSeconds() + TerminationReserve),
-			// The guest has no business with the addresses of other services.
+			// Environment variables with other services' addresses are useless to the guest.
 			EnableServiceLinks: &no,
 			// Only the runner has a token, see [tokenVolume].
 			AutomountServiceAccountToken: &no,
@@ -128,10 +126,10 @@ func Pod(vm *spec.VirtualMachine, s Settings, in PodInput) *corev1.Pod {
 	return pod
 }
 
-// displayPorts are the ports on which the display is served to other hosts, SPICE's first. A server
-// without a password listens on the loopback interface of the pod, where no port leads; see package
-// runnerconfig. SPICE then admits any client only if the administrator allows it, as VM-Operator
-// does.
+// displayPorts returns the ports on which the display is served to other hosts, SPICE's first. A
+// server without a password listens on the loopback interface of the pod, which no port reaches;
+// see package runnerconfig. SPICE then admits any client only if the administrator allows it, as
+// VM-Operator does.
 func displayPorts(vm *spec.VirtualMachine, s *Settings, password bool) []spec.DisplayPort {
 	var out []spec.DisplayPort
 	for _, server := range vm.Spec.VM.Display.Servers() {
@@ -142,7 +140,7 @@ func displayPorts(vm *spec.VirtualMachine, s *Settings, password bool) []spec.Di
 	return out
 }
 
-// addVolumes adds the volumes, in the order in which VM-Operator has them.
+// addVolumes adds the volumes in VM-Operator's order.
 func addVolumes(vm *spec.VirtualMachine, pod *corev1.Pod, in *PodInput) {
 	c := &pod.Spec.Containers[0]
 	mount := func(v corev1.Volume, at string, readOnly bool) {
@@ -150,10 +148,10 @@ func addVolumes(vm *spec.VirtualMachine, pod *corev1.Pod, in *PodInput) {
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: v.Name, MountPath: at, ReadOnly: readOnly})
 	}
 	mount(configVolume(vm, in), machineconfig.ConfigDir, true)
-	// A volume that can be on one node only would put all machines there.
+	// Mounted only where needed: a volume restricted to one node would put all machines there.
 	if in.ImageRepository || len(machineconfig.RepositoryFiles(vm)) > 0 {
 		images := claimVolume(volumeImages, names.ImageRepositoryClaim)
-		// Without it the kubelet would give all images to the runner's group.
+		// Otherwise the kubelet would give all images to the runner's group.
 		images.PersistentVolumeClaim.ReadOnly = true
 		mount(images, machineconfig.ImageRepositoryDir, true)
 	}
@@ -170,7 +168,7 @@ func addVolumes(vm *spec.VirtualMachine, pod *corev1.Pod, in *PodInput) {
 		d := &in.Disks[i]
 		switch {
 		case d.IsImage():
-			// The volume itself is as all its users have it, some of which fill it.
+			// The volume itself is writable, as for all its users, some of which fill it.
 			mount(claimVolume(d.Name, d.Claim), path.Join(machineconfig.DiskMountDir, d.Name), true)
 		case d.IsCD():
 		case d.Entry.Ephemeral():
@@ -183,7 +181,7 @@ func addVolumes(vm *spec.VirtualMachine, pod *corev1.Pod, in *PodInput) {
 			c.VolumeDevices = append(c.VolumeDevices, corev1.VolumeDevice{Name: d.Name, DevicePath: path.Join(machineconfig.DiskDeviceDir, d.Name)})
 		}
 	}
-	shared := map[string]int{} // the volumes of claims: a pod that has two of one claim never starts
+	shared := map[string]int{} // volumes by claim: a pod that has two of one claim never starts
 	for i := range vm.Spec.VM.Shares {
 		s := &vm.Spec.VM.Shares[i]
 		if s.PersistentVolumeClaim == nil {
@@ -210,9 +208,9 @@ func addVolumes(vm *spec.VirtualMachine, pod *corev1.Pod, in *PodInput) {
 // groupReads is the mode of files for the runner's group, which FSGroup is.
 const groupReads int32 = 0o440
 
-// configVolume shows configuration and password as one directory, as the runner expects them. The
-// keys are named: of sources with a key in common the last wins, and users who may write secrets
-// must not write configurations.
+// configVolume projects configuration and password into one directory, as the runner expects
+// them. The keys are named: of sources with a key in common the last wins, and users who may
+// write secrets must not write configurations.
 func configVolume(vm *spec.VirtualMachine, in *PodInput) corev1.Volume {
 	key := func(name string) []corev1.KeyToPath { return []corev1.KeyToPath{{Key: name, Path: name}} }
 	sources := []corev1.VolumeProjection{{
@@ -223,7 +221,7 @@ func configVolume(vm *spec.VirtualMachine, in *PodInput) corev1.Volume {
 	}}
 	if in.DisplaySecret != "" {
 		of := corev1.LocalObjectReference{Name: in.DisplaySecret}
-		// A display without its password would admit any client.
+		// Required: a display without its password would admit any client.
 		sources = append(sources,
 			corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: of, Items: key(names.PasswordKey)}},
 			corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: of, Items: key(names.PasswordExpiryKey), Optional: new(true)}})
@@ -235,9 +233,9 @@ func configVolume(vm *spec.VirtualMachine, in *PodInput) corev1.Volume {
 	}}
 }
 
-// provisioningSecrets are the keys of Secrets that the guest gets. They are optional: the runner
-// reports a missing one, while a pod would wait for it without a trace in the machine's status.
-// made is the Secret with the user data of the manifest, if that is not the first.
+// provisioningSecrets returns the keys of Secrets that the guest gets. They are optional: the
+// runner reports a missing one, while a pod would wait for it without a trace in the machine's
+// status. made is the Secret with the user data of the manifest, if that is not the first.
 func provisioningSecrets(vm *spec.VirtualMachine, made string) []corev1.VolumeProjection {
 	yes := true
 	var out []corev1.VolumeProjection
@@ -248,7 +246,7 @@ func provisioningSecrets(vm *spec.VirtualMachine, made string) []corev1.VolumePr
 			items = append(items, corev1.KeyToPath{Key: s.OtherKey, Path: inside(s.OtherFile)})
 		}
 		name := s.Secret
-		if vm.Spec.InlineUserData() != "" { // which has no others beside it
+		if vm.Spec.InlineUserData() != "" { // inline user data has no others beside it
 			name = cmp.Or(made, name)
 		}
 		out = append(out, corev1.VolumeProjection{Secret: &corev1.SecretProjection{
@@ -258,9 +256,9 @@ func provisioningSecrets(vm *spec.VirtualMachine, made string) []corev1.VolumePr
 	return out
 }
 
-// displayCertificates are the keys of the Secret with the display's certificate, as
-// QEMU names them. They are optional as those of cloud-init are; without them the
-// runner does not start the machine.
+// displayCertificates returns the keys of the Secret with the display's certificate, under QEMU's
+// names. They are optional like those of cloud-init; without them the runner does not start the
+// machine.
 func displayCertificates(vm *spec.VirtualMachine, made string) []corev1.VolumeProjection {
 	tls := vm.Spec.VM.Display.TLS
 	if tls == nil {
@@ -283,14 +281,11 @@ func displayCertificates(vm *spec.VirtualMachine, made string) []corev1.VolumePr
 }
 
 const (
-	// tokenDir is where clients of the API look for their token.
 	tokenDir = "/var/run/secrets/kubernetes.io/serviceaccount"
-	// tokenSeconds is how long a token is good for; the kubelet renews it.
+	// tokenSeconds is the lifetime of a token; the kubelet renews it.
 	tokenSeconds = 3600
 )
 
-// tokenVolume is what the runner reports with, as Kubernetes would mount it into
-// every container.
 func tokenVolume() corev1.Volume {
 	return corev1.Volume{Name: volumeToken, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
 		DefaultMode: new(groupReads),
@@ -307,15 +302,15 @@ func tokenVolume() corev1.Volume {
 	}}}
 }
 
-// shareVolume is the name of a share's volume, a DNS label. Tags are case-sensitive and may have
-// underscores, so it is a digest of the tag.
+// shareVolume returns the name of a share's volume, a DNS label. Tags are case-sensitive and may
+// have underscores, so it is a digest of the tag.
 func shareVolume(tag string) string {
 	sum := sha256.Sum256([]byte(tag))
 	return "share-" + hex.EncodeToString(sum[:16])
 }
 
-// ephemeralVolume has a disk that goes with its pod, and beside it what is fetched for
-// it. It has an end, so that no machine takes all of its node's disk.
+// ephemeralVolume holds a disk deleted with its pod, and what is fetched for it. It is limited,
+// so that no machine fills its node's disk.
 func ephemeralVolume(d *machineconfig.Disk) corev1.Volume {
 	size := int64(limits.DefaultContainerDisk)
 	if q := d.Entry.ContainerDisk.Size; q != nil {
@@ -332,8 +327,8 @@ func claimVolume(name, claim string) corev1.Volume {
 	}}
 }
 
-// addDeviceGroups adds the groups that own the node's devices to those of a pod
-// that has any: those of the settings, and those that were found there.
+// addDeviceGroups adds the groups that own the node's devices to a pod with any devices: those of
+// the settings, and those found by a runner.
 func addDeviceGroups(vm *spec.VirtualMachine, pod *corev1.Pod, s *Settings, found []int64) {
 	kvm := vm.Spec.VM.Accelerator != spec.AcceleratorTCG && (s.KVMResource != "" || s.Privileged)
 	if !kvm && len(pod.Spec.Containers[0].VolumeDevices) == 0 {
@@ -351,19 +346,16 @@ func addDeviceGroups(vm *spec.VirtualMachine, pod *corev1.Pod, s *Settings, foun
 }
 
 const (
-	// KVMContainer is the name of the container that makes /dev/kvm for the runner
-	// of a privileged pod, and ends before the runner starts. In the pod of a
-	// machine of that name it is another one.
+	// KVMContainer is the name of the init container that creates /dev/kvm for the runner of a
+	// privileged pod. For a machine of that name it is otherKVMContainer.
 	KVMContainer      = "kvm"
 	otherKVMContainer = "kvm-device"
 	kvmDevice         = "/dev/kvm"
-	// volumeDevices holds the device node, at devicesDir of the container that
-	// makes it.
+	// volumeDevices holds the device node, at devicesDir of the init container.
 	volumeDevices = "devices"
 	devicesDir    = "/run/vmop-devices"
 )
 
-// addAccelerator gives the container KVM, unless the machine does without.
 func addAccelerator(vm *spec.VirtualMachine, pod *corev1.Pod, s *Settings) {
 	if vm.Spec.VM.Accelerator == spec.AcceleratorTCG {
 		return
@@ -371,7 +363,7 @@ func addAccelerator(vm *spec.VirtualMachine, pod *corev1.Pod, s *Settings) {
 	c := &pod.Spec.Containers[0]
 	switch {
 	case s.KVMResource != "":
-		// Kubernetes takes the limit of such a resource for its request.
+		// Kubernetes uses the limit of an extended resource as its request.
 		if c.Resources.Limits == nil {
 			c.Resources.Limits = corev1.ResourceList{}
 		}
@@ -383,14 +375,13 @@ func addAccelerator(vm *spec.VirtualMachine, pod *corev1.Pod, s *Settings) {
 	}
 }
 
-// addPrivileges gives the runner all devices of its node. It is not root, and the
-// node's /dev/kvm may be for a group whose number only the node knows: it has a
-// device node of its own in that place, which belongs to its group. One that QEMU
-// may open by its path is what every QEMU can use; a descriptor of it only a QEMU of
-// 9.0 and later takes.
+// addPrivileges gives the runner all devices of its node. It is not root, and the node's /dev/kvm
+// may belong to a group whose number only the node knows: instead it gets a device node of its
+// own in that place, owned by its group. Every QEMU can open a path; a file descriptor works only
+// with QEMU 9.0 and later.
 func addPrivileges(pod *corev1.Pod) {
 	c := &pod.Spec.Containers[0]
-	// Kubernetes refuses privileged without the right to gain privileges.
+	// Kubernetes refuses a privileged container without AllowPrivilegeEscalation.
 	yes := true
 	c.SecurityContext.Privileged, c.SecurityContext.AllowPrivilegeEscalation = &yes, &yes
 	// In memory, because the node's own file systems may be mounted without devices.
@@ -407,7 +398,6 @@ func addPrivileges(pod *corev1.Pod) {
 	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeDevices, MountPath: kvmDevice, SubPath: node})
 }
 
-// deepCopies copies a list of what has a generated function for that.
 func deepCopies[T any](in []T, copyInto func(in, out *T)) []T {
 	if in == nil {
 		return nil

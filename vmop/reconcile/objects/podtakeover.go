@@ -11,24 +11,22 @@ import (
 )
 
 const (
-	// TakeOverContainer is the name of the container that gives the files of
-	// VM-Operator's runner to the user of this one, and ends before the runner
-	// starts. In the pod of a machine of that name it is another one.
+	// TakeOverContainer is the name of the init container that gives the files of VM-Operator's
+	// runner to the user of this one. For a machine of that name it is otherTakeOverContainer.
 	TakeOverContainer      = "take-over"
 	otherTakeOverContainer = "take-over-data"
 )
 
-// addTakeOver gives the pod what lets the runner write what VM-Operator's runner
-// wrote as root, on volumes whose owner Kubernetes does not change: a container
-// that has CAP_CHOWN and sees nothing but these volumes. What it may change is in
-// [github.com/vmop/sdk/vmop/runner.TakeOverData].
+// addTakeOver adds an init container that lets the runner write what VM-Operator's runner wrote
+// as root, on volumes whose owner Kubernetes does not change. It has CAP_CHOWN and sees nothing
+// but these volumes. What it may change is in [github.com/vmop/sdk/vmop/runner.TakeOverData].
 func addTakeOver(pod *corev1.Pod) {
 	c := &pod.Spec.Containers[0]
 	args := []string{"-take-over-data", strconv.Itoa(RunnerUser)}
 	var mounts []corev1.VolumeMount
 	for _, m := range c.VolumeMounts {
 		switch {
-		case m.ReadOnly: // what others may have, too
+		case m.ReadOnly: // shared with other pods
 		case m.MountPath == machineconfig.DataDir:
 			mounts = append(mounts, m)
 		case strings.HasPrefix(m.MountPath, machineconfig.DiskMountDir+"/"):

@@ -10,26 +10,23 @@ import (
 )
 
 const (
-	// TapContainer is the name of the container that makes tap interfaces, and
-	// ends before the runner starts. In the pod of a machine of that name, whose
-	// runner is called so, it is another one.
+	// TapContainer is the name of the init container that creates tap interfaces. For a machine
+	// of that name, whose runner has it, it is otherTapContainer.
 	TapContainer      = "tap"
 	otherTapContainer = "tap-interfaces"
-	// tunDevice is what tap interfaces are made with.
-	tunDevice = "/dev/net/tun"
-	volumeTun = "tun"
+	tunDevice         = "/dev/net/tun"
+	volumeTun         = "tun"
 )
 
-// addTap gives the pod what tap interfaces on bridges of the node need. They are
-// made by a container that alone has CAP_NET_ADMIN, and that has ended when the
-// runner and QEMU start: those take the interfaces over by their user's number.
+// addTap adds what tap interfaces on bridges of the node need. An init container creates them,
+// and alone has CAP_NET_ADMIN; runner and QEMU access them by their user ID.
 func addTap(vm *spec.VirtualMachine, pod *corev1.Pod) {
 	taps := machineconfig.PreparedTaps(vm)
 	if len(taps) == 0 {
 		return
 	}
 	pod.Spec.HostNetwork = true
-	// Names of the cluster, such as that of a server of images, still resolve.
+	// Names of the cluster, such as that of an image server, still resolve.
 	pod.Spec.DNSPolicy = corev1.DNSClusterFirstWithHostNet
 	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: volumeTun, VolumeSource: corev1.VolumeSource{
 		HostPath: &corev1.HostPathVolumeSource{Path: tunDevice, Type: new(corev1.HostPathCharDev)},

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// program is a pod that does one thing with the claim, once: with the rights of an ordinary
-// program, and no token.
+// program returns a pod that does one thing with the claim, once, unprivileged and without a
+// token.
 func (f Filled) program(s *Settings, name string, container corev1.Container) *corev1.Pod {
 	yes, no := true, false
 	user, policy, seconds := int64(RunnerUser), corev1.FSGroupChangeOnRootMismatch, int64(importSeconds)
@@ -26,8 +26,8 @@ func (f Filled) program(s *Settings, name string, container corev1.Container) *c
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: names.KindPod},
 		ObjectMeta: meta,
 		Spec: corev1.PodSpec{
-			// The account has what the nodes pull the image with. Nothing in the pod
-			// has a token of it.
+			// The account has the pull secrets of the image. Nothing in the pod has a token of
+			// it.
 			ServiceAccountName:           names.ServiceAccount,
 			AutomountServiceAccountToken: &no,
 			EnableServiceLinks:           &no,
@@ -43,21 +43,20 @@ func (f Filled) program(s *Settings, name string, container corev1.Container) *c
 	}
 }
 
-// addDevice gives a pod a block device, as a member of the group that such have.
 func addDevice(pod *corev1.Pod, volume string) {
 	c := &pod.Spec.Containers[0]
 	c.VolumeDevices = append(c.VolumeDevices, corev1.VolumeDevice{Name: volume, DevicePath: path.Join(machineconfig.DiskDeviceDir, volume)})
 	pod.Spec.SecurityContext.SupplementalGroups = []int64{diskGroup}
 }
 
-// sourceVolume is the volume with what is only read, such as the disk that another one is
-// a copy of, and pullVolume that with the credentials for a registry.
+// sourceVolume holds what is only read, such as the disk to copy, and pullVolume the credentials
+// for a registry.
 const (
 	sourceVolume = "source"
 	pullVolume   = "registry"
 	pullDir      = "/run/secrets/registry"
 )
 
-// importSeconds is how long one attempt to fill a disk may take. What was downloaded
-// by then is gone on with where the server lets that be.
+// importSeconds is how long one attempt to fill a disk may take. A later one resumes the download
+// where the server permits.
 const importSeconds = 24 * 3600

@@ -9,9 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// RecordedRequests are those that a pod was made with. There are none if its
-// manifest says what it asks for, or if it was made by VM-Operator or by a version
-// of vmop that did not record them.
+// RecordedRequests returns those that a pod was created with. There are none if its manifest sets
+// the requests, or if it was created by VM-Operator or by a version of vmop that did not record
+// them.
 func RecordedRequests(pod *corev1.Pod) (Requests, bool) {
 	text, ok := pod.Annotations[names.AnnotationRequests]
 	if !ok {

@@ -20,8 +20,8 @@ type Amounts struct {
 	RAM  int64 `json:"ram"`
 }
 
-// GuestAmounts are those that a manifest, which must have its defaults, gives to
-// its guest now. One that leaves it open gives one CPU and all of the memory.
+// GuestAmounts returns what a manifest, with its defaults applied, gives to its guest now: by
+// default one CPU and all of the memory.
 func GuestAmounts(vm *spec.VirtualMachine) Amounts {
 	m := &vm.Spec.VM
 	a := Amounts{CPUs: 1, RAM: spec.Bytes(*m.MaximumRAM)}
@@ -34,30 +34,30 @@ func GuestAmounts(vm *spec.VirtualMachine) Amounts {
 	return a
 }
 
-// Requests is how the requests of a machine's pod follow from what its guest may
-// use. A pod records it in [names.AnnotationRequests]: neither another version nor
-// another setting of the operator changes what a pod that runs has to ask for.
+// Requests is how the requests of a machine's pod follow from what its guest may use. A pod
+// records it in [names.AnnotationRequests]: neither another version nor other settings of the
+// operator change what a running pod has to request.
 type Requests struct {
-	// CPUOvercommit and RAMOvercommit divide what the guest may use, as in
-	// [Settings]: a machine rarely uses all at once.
+	// CPUOvercommit and RAMOvercommit divide what the guest may use, as in [Settings]: a machine
+	// rarely uses all at once.
 	CPUOvercommit float64 `json:"cpuOvercommit"`
 	RAMOvercommit float64 `json:"ramOvercommit"`
-	// Overhead is [qemucmd.MemoryOverhead] in bytes. Nothing divides it.
+	// Overhead is [qemucmd.MemoryOverhead] in bytes. It is not divided.
 	Overhead int64 `json:"overhead"`
 	// Maximum is what the machine was made with; a guest never has more.
 	Maximum Amounts `json:"maximum"`
 	// Limited is true if the pod has limits, because a quota of its namespace requires some.
 	Limited bool `json:"limited,omitempty"`
-	// CoreFraction is the part of each CPU that the pod requests, in percent; with 0 CPUOvercommit
-	// decides. The pod has a limit of CPUs then, too.
+	// CoreFraction is the part of each CPU that the pod requests, in percent; with 0
+	// CPUOvercommit applies. The pod has a limit of CPUs then, too.
 	CoreFraction int64 `json:"coreFraction,omitempty"`
 }
 
-// NewRequests are those of a pod that is made now.
+// NewRequests returns those of a new pod.
 func NewRequests(vm *spec.VirtualMachine, s *Settings, in *PodInput) Requests {
 	fraction, err := spec.ParseCoreFraction(vm.Spec.CoreFraction)
 	if err != nil {
-		fraction = 0 // of what cannot be run
+		fraction = 0 // an invalid machine is not run
 	}
 	return Requests{
 		CoreFraction:  int64(fraction),
@@ -68,7 +68,7 @@ func NewRequests(vm *spec.VirtualMachine, s *Settings, in *PodInput) Requests {
 	}
 }
 
-// For is what the pod asks for so that its guest may use some amounts.
+// For returns what the pod requests so that its guest may use some amounts.
 func (r Requests) For(a Amounts) corev1.ResourceList {
 	return corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewMilliQuantity(share(min(a.CPUs, r.Maximum.CPUs), r.perCPU()), resource.DecimalSI),
@@ -76,8 +76,6 @@ func (r Requests) For(a Amounts) corev1.ResourceList {
 	}
 }
 
-// perCPU is how much of a processor is requested for each of the guest's, in
-// thousandths.
 func (r Requests) perCPU() float64 {
 	if r.CoreFraction > 0 {
 		return float64(r.CoreFraction) * 10
@@ -85,12 +83,11 @@ func (r Requests) perCPU() float64 {
 	return 1000 / r.CPUOvercommit
 }
 
-// Limits are those of the pod, if it has any: of a machine with a part of its
-// processors, all of these and no more; and in a namespace that wants some what the
-// machine can ever use. A guest whose QEMU meets a limit of memory is killed, so QEMU's own
-// part counts twice; and QEMU's own threads have a CPU. They are more than the
-// requests are, so that the pod is not Guaranteed by accident, which would forbid
-// to resize it.
+// Limits returns the limits of the pod, if it has any: for a machine with a part of its
+// processors, all of these; in a namespace whose quota requires limits, what the machine can ever
+// use. A guest whose QEMU exceeds its memory limit is killed, so QEMU's own part counts twice;
+// and QEMU's own threads have a CPU. They are above the requests, so that the pod is not
+// Guaranteed by accident, which would prevent resizing it.
 func (r Requests) Limits() corev1.ResourceList {
 	requests, out := r.For(r.Maximum), corev1.ResourceList{}
 	if r.Limited {
@@ -103,8 +100,7 @@ func (r Requests) Limits() corev1.ResourceList {
 	return out
 }
 
-// Covered are the greatest amounts for which no more is asked for than is in a
-// list, the memory in whole MiB.
+// Covered returns the greatest amounts whose requests are within a list, the memory in whole MiB.
 func (r Requests) Covered(list corev1.ResourceList) Amounts {
 	const unit = 1 << 20
 	cpus := share(list.Cpu().MilliValue(), r.CPUOvercommit/1000)
@@ -117,10 +113,9 @@ func (r Requests) Covered(list corev1.ResourceList) Amounts {
 	}
 }
 
-// overhead is what the machine needs of the host's memory beside its guest's RAM,
-// in bytes, whole MiB. Whether its node has KVM is not known before it is there: a pod that
-// gets a device for it is taken to. Disks are taken for raw images; what is in a
-// volume is not known either.
+// overhead returns the host memory that the machine needs beside its guest's RAM, in bytes, whole
+// MiB. Neither KVM of the future node nor the format of disks is known: a pod that gets a device
+// is assumed to have KVM, and disks to be raw images.
 func overhead(vm *spec.VirtualMachine, s *Settings, in *PodInput) int64 {
 	plain := *vm
 	if plain.Spec.CloudInit != nil {
@@ -128,7 +123,7 @@ func overhead(vm *spec.VirtualMachine, s *Settings, in *PodInput) int64 {
 	}
 	config, err := machineconfig.ForDefaulted(&plain, in.Disks, machineconfig.Options{VolumeModes: in.VolumeModes})
 	if err != nil {
-		return 0 // of what cannot be run
+		return 0 // an invalid machine is not run
 	}
 	runnerconfig.Default(&config)
 	o, err := runnerconfig.MemoryOverhead(&config, qemucmd.Host{KVM: s.KVMResource != "" || s.Privileged})
@@ -139,14 +134,13 @@ func overhead(vm *spec.VirtualMachine, s *Settings, in *PodInput) int64 {
 	return plus(o.Total(), unit-1) / unit * unit
 }
 
-// setResources gives the pod the manifest's resources, or what follows from the
-// CPUs and the memory of its guest and from what QEMU needs beside it: a pod
-// without requests is the first to be evicted. There are no limits unless the
-// manifest or a quota wants some.
+// setResources sets the manifest's resources, or those computed from its guest's CPUs and memory
+// and QEMU's overhead: a pod without requests is the first to be evicted. There are no limits
+// unless the manifest or a quota requires some.
 func setResources(vm *spec.VirtualMachine, pod *corev1.Pod, s *Settings, in *PodInput) {
 	c := &pod.Spec.Containers[0]
 	if r := vm.Spec.Resources; r != nil {
-		c.Resources = *r.DeepCopy() // also if it is only a device
+		c.Resources = *r.DeepCopy() // even if it has only a device
 		if vm.Spec.NamesCompute() {
 			return
 		}
@@ -162,13 +156,11 @@ func setResources(vm *spec.VirtualMachine, pod *corev1.Pod, s *Settings, in *Pod
 		}
 		maps.Copy(c.Resources.Limits, limits)
 	}
-	// Numbers that are finite are always encoded.
+	// Finite numbers always encode.
 	data, _ := json.Marshal(requests)
 	pod.Annotations[names.AnnotationRequests] = string(data)
 }
 
-// factor is a factor of overcommitment, which is the default if it is no positive
-// number.
 func factor(overcommit, otherwise float64) float64 {
 	if !(overcommit > 0) || math.IsInf(overcommit, 1) {
 		return otherwise
@@ -176,8 +168,7 @@ func factor(overcommit, otherwise float64) float64 {
 	return overcommit
 }
 
-// share multiplies an amount, rounding down, without leaving the numbers that
-// there are.
+// share multiplies an amount, rounding down and saturating.
 func share(amount int64, by float64) int64 {
 	switch s := math.Floor(float64(max(amount, 0)) * by); {
 	case s >= math.MaxInt64:
@@ -188,7 +179,7 @@ func share(amount int64, by float64) int64 {
 	return 0
 }
 
-// plus adds two amounts, neither of them negative.
+// plus adds two non-negative amounts, saturating.
 func plus(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Restored is [Filled.VolumeClaim] that is to be restored from a snapshot of a volume,
-// which has the UID and was made by a driver.
+// Restored returns [Filled.VolumeClaim] as one restored from a volume snapshot with the UID,
+// which was taken by a driver.
 func (f Filled) Restored(snapshot string, uid types.UID, driver string) *corev1.PersistentVolumeClaim {
 	pvc := f.VolumeClaim()
 	pvc.Spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: new(names.SnapshotGroup), Kind: names.KindVolumeSnapshot, Name: snapshot}
@@ -15,8 +15,8 @@ func (f Filled) Restored(snapshot string, uid types.UID, driver string) *corev1.
 	return pvc
 }
 
-// Provisioner is who was asked for the volume of a claim, which Kubernetes records on it;
-// empty if nobody was, or not yet.
+// Provisioner returns the provisioner of a claim's volume, which Kubernetes records on it; empty
+// if there is none yet.
 func Provisioner(claim *corev1.PersistentVolumeClaim) string {
 	if claim == nil {
 		return ""

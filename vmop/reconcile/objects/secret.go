@@ -10,17 +10,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// WantsDisplaySecret reports whether the operator makes a display secret for the
-// machine, which must have its defaults, if there is none.
+// WantsDisplaySecret reports whether the operator creates a display secret for the machine, which
+// must have its defaults, if there is none.
 func WantsDisplaySecret(vm *spec.VirtualMachine) bool {
 	return slices.ContainsFunc(vm.Spec.VM.Display.Servers(), func(s spec.DisplayServer) bool { return s.GenerateSecret })
 }
 
-// DisplaySecret holds the password of the machine's display. It is made before a console is
-// requested, and cannot be used until it is given another expiry.
+// DisplaySecret holds the password of the machine's display. It is created before a console is
+// requested, and is unusable until its expiry is set.
 //
-// Like a claim it has no owner: it outlives the machine, and one that exists is never overwritten.
-// Without a password the secret has none, for display, or to apply beside an operator.
+// Like a claim it has no owner: it outlives the machine, and an existing one is never
+// overwritten. Without a password the secret has none, for output, or to apply beside an
+// operator.
 func DisplaySecret(vm *spec.VirtualMachine, password string) *corev1.Secret {
 	data := map[string]string{names.PasswordExpiryKey: "now"}
 	if password != "" {
@@ -38,14 +39,12 @@ func DisplaySecret(vm *spec.VirtualMachine, password string) *corev1.Secret {
 	}
 }
 
-// Password is the display password that random bytes make, as VM-Operator makes
-// them.
+// Password returns the display password made of random bytes, as in VM-Operator.
 func Password(random [16]byte) string { return base64.StdEncoding.EncodeToString(random[:]) }
 
-// UsedDisplaySecret is the name of the display secret of a machine, which must
-// have its defaults: that of one that there is, see [PickDisplaySecret], or of
-// the one that the operator makes because there is none. It is empty if the
-// display has no password.
+// UsedDisplaySecret returns the name of the display secret of a machine, which must have its
+// defaults: of an existing one, see [PickDisplaySecret], or of the one the operator creates. It
+// is empty if the display has no password.
 func UsedDisplaySecret(vm *spec.VirtualMachine, secrets []corev1.Secret) string {
 	if picked := PickDisplaySecret(vm.Name, secrets); picked != nil {
 		return picked.Name
@@ -57,15 +56,14 @@ func UsedDisplaySecret(vm *spec.VirtualMachine, secrets []corev1.Secret) string 
 }
 
 // OpensDisplay reports whether the runner of a machine, which must have its defaults, is to admit
-// any client that reaches its display: there is no password for it, and the administrator allows
-// that.
+// any client that reaches its display: it has no password, and the administrator allows that.
 func OpensDisplay(vm *spec.VirtualMachine, s *Settings, secrets []corev1.Secret) bool {
 	return s.Allowed.openDisplay() && UsedDisplaySecret(vm, secrets) == ""
 }
 
-// PickDisplaySecret returns the display secret that a machine uses of those that
-// have its labels, whatever their order: the one that the operator would make,
-// else the first by name; nil of none.
+// PickDisplaySecret returns the display secret that a machine uses, of those that have its
+// labels, in any order: the one with the operator's name, else the first by name; nil if there
+// are none.
 func PickDisplaySecret(vmName string, secrets []corev1.Secret) *corev1.Secret {
 	var picked *corev1.Secret
 	own := DisplaySecretName(vmName)

@@ -10,19 +10,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Service is the load balancer of the machine's display; nil if there is none:
-// the operator makes none, the manifest turns it off with an empty object, or
-// the display is not served to other hosts. displaySecret is as in [PodInput],
-// see [UsedDisplaySecret]: a display without a password has no port. A machine that
-// runs gets its first password when it is started again, and its port answers
-// from then on.
+// Service returns the load balancer of the machine's display; nil if there is none: the
+// operator's settings have none, the manifest turns it off with an empty object, or the display
+// is not served to other hosts. displaySecret is as in [PodInput], see [UsedDisplaySecret]: a
+// display without a password has no port. A running machine gets its first password when it is
+// started again, and its port answers from then on.
 //
-// The manifest's labels and annotations overlay the operator's, where null
-// removes a key. Those that the operator depends on always win.
+// The manifest's labels and annotations overlay the operator's, where null removes a key. Those
+// that the operator depends on always win.
 func Service(vm *spec.VirtualMachine, s Settings, displaySecret string) *corev1.Service {
 	lb := vm.Spec.LoadBalancerService
 	var served []spec.DisplayPort
-	// A display without a password is not offered outside of the cluster, even if it is inside.
+	// A display without a password is not served outside of the cluster, even if it is inside.
 	if displaySecret != "" || s.Allowed.Everything {
 		served = displayPorts(vm, &s, displaySecret != "")
 	}
@@ -54,7 +53,7 @@ func Service(vm *spec.VirtualMachine, s Settings, displaySecret string) *corev1.
 	}
 }
 
-// overlay lays one map over another, and a third over both.
+// overlay overlays base with over, where nil removes a key, and both with top.
 func overlay(base map[string]string, over map[string]*string, top map[string]string) map[string]string {
 	out := map[string]string{}
 	maps.Copy(out, base)

@@ -13,30 +13,29 @@ import (
 )
 
 const (
-	// TransferWait is how long a pod waits for an upload to begin, or to go on when it was
-	// cut off, and likewise for a download.
+	// TransferWait is how long a pod waits for an upload or download to begin, or to be resumed.
 	TransferWait = 10 * time.Minute
 
 	transferVolume = "transfer"
 	transferKeys   = "/run/secrets/transfer"
 )
 
-// TransferKey is the name of the Secret with the key of uploads to the disk or image that
-// a volume claim is made for.
+// TransferKey returns the name of the Secret with the key of uploads to the disk or image that a
+// volume claim was created for.
 func TransferKey(claim string) string { return claim + "-transfer" }
 
-// DownloadName is the name of the pod that gives a download of the disk or image that a
-// volume claim is made for, and of the Secret with its key. There is one at a time.
+// DownloadName returns the name of the pod that serves a download of the disk or image that a
+// volume claim was created for, and of the Secret with its key. There is one at a time.
 func DownloadName(claim string) string { return claim + "-download" }
 
-// TransferKey is the Secret with the key that both ends of an upload have, without its
-// data, and what is to be made for it. It goes with the disk or image.
+// TransferKey returns the Secret with the key that both ends of an upload have, without its data,
+// and the certificate to create for it. It is deleted with the disk or image.
 func (f Filled) TransferKey(now time.Time) (*corev1.Secret, Certificate) {
 	return f.transferKey(TransferKey(f.claim), now)
 }
 
-// DownloadKey is the same for a download. It goes with the pod, so that each pod has
-// another one: who once had one cannot read what a later one gives.
+// DownloadKey is [Filled.TransferKey] for a download. It is deleted with the pod, so that each
+// pod has another key and a former client cannot read what a later pod serves.
 func (f Filled) DownloadKey(pod *corev1.Pod, now time.Time) (*corev1.Secret, Certificate) {
 	s, c := f.transferKey(DownloadName(f.claim), now)
 	s.OwnerReferences = nil
@@ -52,13 +51,13 @@ func (f Filled) transferKey(name string, now time.Time) (*corev1.Secret, Certifi
 	}
 	s.Labels[names.LabelComponent] = names.ComponentTransfer
 	from := now.Add(-clockSkew).UTC().Truncate(time.Second)
-	// Where port forwarding leads to, for programs that look at names.
+	// For clients of port forwarding that verify names.
 	return s, Certificate{CommonName: "vmop-transfer", Hosts: []string{"localhost", "127.0.0.1"}, NotBefore: from, NotAfter: from.Add(exportTime)}
 }
 
-// DownloadJob is the pod that gives what is in the claim to who has asked for it last. It
-// only reads, what is in a file in the format that is given. It does not start before there
-// is the Secret with its key.
+// DownloadJob returns the pod that serves what is in the claim to the last client that requested
+// it. It mounts the claim read-only; format is that of a file. It does not start before the
+// Secret with its key exists.
 func (f Filled) DownloadJob(s Settings, format string) *corev1.Pod {
 	at := path.Join(machineconfig.DiskDeviceDir, sourceVolume)
 	if !f.Block() {
@@ -75,7 +74,7 @@ func (f Filled) DownloadJob(s Settings, format string) *corev1.Pod {
 	pod.Annotations[names.AnnotationDownloadRequest] = f.download
 	pod.Spec.Volumes = []corev1.Volume{claimVolume(sourceVolume, f.claim)}
 	if f.Block() {
-		// A device that is read only is one that some kinds of storage do not have.
+		// Some kinds of storage have no read-only devices.
 		addDevice(pod, sourceVolume)
 	} else {
 		pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: sourceVolume, MountPath: path.Dir(at), ReadOnly: true}}
@@ -84,12 +83,10 @@ func (f Filled) DownloadJob(s Settings, format string) *corev1.Pod {
 	return pod
 }
 
-// upload is what a pod is told that takes an upload.
 func (f Filled) upload() *runnerconfig.ImportUpload {
 	return &runnerconfig.ImportUpload{Port: runnerconfig.TransferPort, Keys: transferKeys, Checksum: f.source.Sum(), WaitSeconds: int(TransferWait / time.Second)}
 }
 
-// addTransferKey gives a pod the key of an upload or a download as files.
 func addTransferKey(pod *corev1.Pod, secret string) {
 	item := func(key string) corev1.KeyToPath { return corev1.KeyToPath{Key: key, Path: path.Base(key)} }
 	c := &pod.Spec.Containers[0]

@@ -13,12 +13,11 @@ import (
 )
 
 const (
-	// importVolume is the volume of a pod that fills a disk.
 	importVolume = "disk"
 )
 
-// ImageOf is the image that a claim was made for, to which only the pod that fills it writes: its
-// kind and name, which are empty if it is none.
+// ImageOf returns kind and name of the image that a claim was created for, to which only the pod
+// that fills it writes; both are empty for other claims.
 func ImageOf(claim *corev1.PersistentVolumeClaim) (kind, name string) {
 	if claim.Annotations[names.AnnotationMadeFor] == "" {
 		return "", ""
@@ -31,15 +30,15 @@ func ImageOf(claim *corev1.PersistentVolumeClaim) (kind, name string) {
 	return "", ""
 }
 
-// ImportJob is the pod that fills the claim: one with the rights of an ordinary program,
-// no token, and the claim alone. The source is the claim of the disk or image that is
-// copied, which it only reads; nil if it is no copy of one.
+// ImportJob returns the pod that fills the claim: unprivileged, without a token, and with the
+// claim alone. The source is the claim of the disk or image to copy, mounted read-only; nil if
+// there is none.
 func (f Filled) ImportJob(s Settings, source *corev1.PersistentVolumeClaim) *corev1.Pod {
 	return f.importJob(s, source, "")
 }
 
-// CloneJob is [Filled.ImportJob] for a claim that is to be a clone of that of its source,
-// see [Filled.Clone]: the pod looks whether it is one, and copies if not.
+// CloneJob is [Filled.ImportJob] for a claim that is to be a clone of its source's, see
+// [Filled.Clone]: the pod verifies that, and copies if it is not.
 func (f Filled) CloneJob(s Settings, claim, source *corev1.PersistentVolumeClaim) *corev1.Pod {
 	if claim == nil {
 		return f.importJob(s, source, "")
@@ -49,14 +48,14 @@ func (f Filled) CloneJob(s Settings, claim, source *corev1.PersistentVolumeClaim
 
 func (f Filled) importJob(s Settings, source *corev1.PersistentVolumeClaim, cloneOf string) *corev1.Pod {
 	job := f.job(source, cloneOf)
-	text, _ := job.Encode() // texts and numbers
+	text, _ := job.Encode() // strings and numbers always encode
 	limit := resource.MustParse("64Mi")
 	pod := f.program(&s, f.PodName(), corev1.Container{
 		Name:         "import",
 		Args:         []string{"-import"},
 		Env:          []corev1.EnvVar{{Name: runnerconfig.ImportEnv, Value: text}, {Name: "TMPDIR", Value: machineconfig.RuntimeBase}},
 		VolumeMounts: []corev1.VolumeMount{{Name: volumeRuntime, MountPath: machineconfig.RuntimeBase}},
-		// What unpacks an image takes some; what a quota of the namespace counts is there.
+		// Unpacking an image takes some; a quota of the namespace may require all of these.
 		Resources: corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")},
 			Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("1Gi")},
@@ -90,7 +89,6 @@ func (f Filled) importJob(s Settings, source *corev1.PersistentVolumeClaim, clon
 	return pod
 }
 
-// job is the task of the pod; cloneOf is whose volume is to have been cloned.
 func (f Filled) job(source *corev1.PersistentVolumeClaim, cloneOf string) runnerconfig.Import {
 	job := runnerconfig.Import{
 		Disk: string(f.uid), File: path.Join(machineconfig.DiskMountDir, importVolume, machineconfig.DiskFile), Size: spec.Bytes(f.size), Keep: f.keep,
@@ -111,7 +109,7 @@ func (f Filled) job(source *corev1.PersistentVolumeClaim, cloneOf string) runner
 		if source != nil && !isBlock(source) {
 			job.Copy.File = path.Join(machineconfig.DiskMountDir, sourceVolume, machineconfig.DiskFile)
 			job.Copy.Format = cmp.Or(source.Annotations[names.AnnotationDiskFormat], "raw")
-			if job.Copy.Format == runnerconfig.FormatISO { // for all others a raw image
+			if job.Copy.Format == runnerconfig.FormatISO { // raw for all others
 				job.Copy.Format, job.Copy.CD = "raw", f.keep
 			}
 		}
@@ -133,12 +131,12 @@ func (f Filled) job(source *corev1.PersistentVolumeClaim, cloneOf string) runner
 	return job
 }
 
-// scratchVolume is the volume for what is downloaded, where the disk is no file.
+// scratchVolume is for downloads, where the disk is no file.
 const scratchVolume = "scratch"
 
-// addScratch gives a pod a volume of the disk's storage class for what is downloaded: a
-// claim that Kubernetes makes for the pod, and deletes with it. What is packed is there
-// beside what it is unpacked to, and a qcow2 image has some per cent beside its data.
+// addScratch adds a volume of the disk's storage class for downloads, from a claim that
+// Kubernetes creates for the pod and deletes with it. It holds packed and unpacked data at once,
+// and a qcow2 image is a few percent larger than its data.
 func (f Filled) addScratch(pod *corev1.Pod) {
 	room := resource.NewQuantity(spec.Bytes(f.size)+spec.Bytes(f.size)/4+scratchRoom, resource.BinarySI)
 	claim := corev1.PersistentVolumeClaimSpec{
