@@ -15,9 +15,8 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// Beside are the objects that stand beside machines in their files and that only a
-// cluster has: disks and images that exist by themselves, and what is attached while a
-// machine runs. [Beside.Own] has a machine of one host do without them.
+// Beside are the objects beside machines in their files that only a cluster has: disks and images
+// of their own, and attachments. [Beside.Own] replaces them for a machine of one host.
 type Beside struct {
 	Disks         []*spec.VirtualDisk
 	Images        []*spec.VirtualImage
@@ -29,20 +28,18 @@ type Beside struct {
 type Note struct {
 	// Field is its JSON path, such as spec.blockDeviceRefs[0].
 	Field string
-	// Message is what becomes of it.
+	// Message is how the field is treated.
 	Message string
 }
 
-// Own returns a machine for one host, that has disks of its own in place of those that
-// it refers to and that stand beside it: the entries of spec.blockDeviceRefs become
-// entries of spec.vm.disks, behind the others and with the places that they have in the
-// boot order. A VirtualDisk becomes a disk of its size that is a copy of what it is made
-// of, or empty; an image of a CD becomes a drive. What is to be attached to it becomes a
-// disk, too.
+// Own returns a machine for one host that has its own disks in place of the objects that it
+// refers to: the entries of spec.blockDeviceRefs become entries of spec.vm.disks, after the
+// others and with their places in the boot order. A VirtualDisk becomes a disk of its size that
+// is a copy of its source, or empty; an image of a CD becomes a drive. Attachments to it become
+// disks, too.
 //
-// What does not stand there, or says nothing that a host can do, is left as it is: an
-// entry that a host has a file given for, or refuses. A note says why. The machine itself
-// is not changed.
+// A reference to an object that is missing, or that a host cannot use, stays as it is: a file is
+// given for it, or it is refused. A note says why. The machine itself is not changed.
 func (b *Beside) Own(vm *spec.VirtualMachine) (*spec.VirtualMachine, []Note) {
 	if b == nil || vm == nil {
 		return vm, nil
@@ -57,7 +54,6 @@ func (b *Beside) Own(vm *spec.VirtualMachine) (*spec.VirtualMachine, []Note) {
 	return vm, w.notes
 }
 
-// owning is one call of [Beside.Own].
 type owning struct {
 	*Beside
 	vm      *spec.VirtualMachine
@@ -69,12 +65,12 @@ func (w *owning) note(field, format string, args ...any) {
 	w.notes = append(w.notes, Note{field, fmt.Sprintf(format, args...)})
 }
 
-// references replaces those of the machine.
+// references replaces the machine's references.
 func (w *owning) references() {
 	s := &w.vm.Spec
 	boot := spec.BlockDeviceBootIndexes(s)
 	made := make([]*spec.Disk, len(s.BlockDeviceRefs))
-	kept, mixed := false, false // a reference stays; one behind it does not
+	kept, mixed := false, false // a reference stays; one after it does not
 	for i := range s.BlockDeviceRefs {
 		ref := &s.BlockDeviceRefs[i]
 		field := fmt.Sprintf("spec.blockDeviceRefs[%d]", i)
@@ -93,7 +89,7 @@ func (w *owning) references() {
 		return
 	}
 	switch {
-	case boot == nil && mixed: // a disk is before a reference now that was behind it
+	case boot == nil && mixed: // a disk that was after a reference is now before it
 		w.order(made)
 	case boot != nil:
 		for i := range s.BlockDeviceRefs {
@@ -109,8 +105,8 @@ func (w *owning) references() {
 	}
 }
 
-// order says of each disk and reference where it was in the list, which was the order
-// that they were tried in.
+// order gives each disk and reference an explicit boot index by its place in the list, which was
+// the boot order.
 func (w *owning) order(made []*spec.Disk) {
 	s := &w.vm.Spec
 	before, n := len(s.VM.Disks), 0
@@ -132,7 +128,7 @@ func (w *owning) order(made []*spec.Disk) {
 	}
 }
 
-// attachments adds what is attached to the machine of a cluster while it runs.
+// attachments adds what is attached to the running machine in a cluster.
 func (w *owning) attachments() {
 	for _, a := range w.Attachments {
 		if a.Spec.VirtualMachineName != w.vm.Name || !sameNamespace(a.Namespace, w.vm.Namespace) {
@@ -158,14 +154,14 @@ func (w *owning) attachments() {
 	}
 }
 
-// disk is what takes the place of a reference; nil if nothing does.
+// disk returns the replacement of a reference, or nil.
 func (w *owning) disk(field string, ref *spec.BlockDeviceRef) *spec.Disk {
 	if ref.Kind != spec.KindDisk {
 		return w.drive(field, ref)
 	}
 	of := w.virtualDisk(ref.Name)
 	if of == nil {
-		return nil // reported where it is missed
+		return nil // reported where it is needed
 	}
 	name := strings.ReplaceAll(of.Name, ".", "-")
 	switch {
@@ -202,7 +198,6 @@ func (w *owning) disk(field string, ref *spec.BlockDeviceRef) *spec.Disk {
 	return &spec.Disk{Image: im}
 }
 
-// has reports whether the machine has a disk of a name.
 func (w *owning) has(name string) bool {
 	for i := range w.vm.Spec.VM.Disks {
 		if spec.DiskName(w.vm.Spec.VM.Disks, i) == name {
@@ -212,7 +207,7 @@ func (w *owning) has(name string) bool {
 	return false
 }
 
-// drive is the CD drive that takes the place of an image; nil if nothing does.
+// drive returns the CD drive that replaces an image, or nil.
 func (w *owning) drive(field string, ref *spec.BlockDeviceRef) *spec.Disk {
 	of := w.dataSource(ref.Kind, ref.Name)
 	if of == nil {
@@ -237,7 +232,6 @@ func (w *owning) drive(field string, ref *spec.BlockDeviceRef) *spec.Disk {
 	return &spec.Disk{Cdrom: &spec.Cdrom{Image: source.HTTP.URL}}
 }
 
-// freeCDs is how many more CDs the machine may have.
 func (w *owning) freeCDs() int {
 	s := &w.vm.Spec
 	free := limits.MaxCDs
@@ -252,10 +246,10 @@ func (w *owning) freeCDs() int {
 	return free
 }
 
-// source is where what is to be copied comes from, be it by images and disks of each
-// other; nil if it is an empty disk. Without one, why says so.
+// source resolves the source of a copy through images and disks that refer to each other; nil for
+// an empty disk. If nothing is found, why is the reason.
 func (w *owning) source(field string, s *spec.VirtualDiskSource) (found *spec.VirtualDiskSource, why string) {
-	const deepest = 16 // images of images, which may be such of each other
+	const deepest = 16 // images may refer to each other in a cycle
 	for range deepest {
 		if s == nil || s.ObjectRef == nil {
 			if s != nil && s.Location() == "" {
@@ -283,7 +277,6 @@ func (w *owning) source(field string, s *spec.VirtualDiskSource) (found *spec.Vi
 	return nil, "what it is a copy of is one of itself"
 }
 
-// virtualDisk is a disk of the machine's namespace; nil if there is none.
 func (w *owning) virtualDisk(name string) *spec.VirtualDisk {
 	i := slices.IndexFunc(w.Disks, func(d *spec.VirtualDisk) bool {
 		return d.Name == name && sameNamespace(d.Namespace, w.vm.Namespace)
@@ -294,7 +287,7 @@ func (w *owning) virtualDisk(name string) *spec.VirtualDisk {
 	return w.Disks[i]
 }
 
-// dataSource is what an image is a copy of; nil if there is no such image.
+// dataSource returns what an image is a copy of, or nil.
 func (w *owning) dataSource(kind, name string) *spec.VirtualDiskSource {
 	switch kind {
 	case spec.KindImage:
@@ -313,14 +306,14 @@ func (w *owning) dataSource(kind, name string) *spec.VirtualDiskSource {
 	return nil
 }
 
-// isCD reports whether a file is the image of a CD, by its name: what is in it is known
-// only when the machine reads it.
+// isCD reports whether a file is a CD image, by its name: the content is known only when the
+// machine reads it.
 func isCD(location string) bool {
 	u, err := url.Parse(location)
 	return err == nil && strings.EqualFold(path.Ext(u.Path), ".iso")
 }
 
-// sameNamespace compares namespaces of manifests, which may leave out the default one.
+// sameNamespace compares namespaces of manifests, which may omit the default one.
 func sameNamespace(a, b string) bool {
 	return cmp.Or(a, corev1.NamespaceDefault) == cmp.Or(b, corev1.NamespaceDefault)
 }

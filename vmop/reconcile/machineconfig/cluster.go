@@ -12,27 +12,23 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// RunnerConfig is the content of the ConfigMap from which the runner in a
-// machine's pod learns what to run. The result is valid as soon as
-// [runnerconfig.Default] was applied to it. An error names every field that
-// cannot be expressed, as [*Error].
+// ForCluster returns the content of the ConfigMap from which the runner in a machine's pod gets
+// its configuration. The result is valid after [runnerconfig.Default] was applied to it. The
+// error names every field that cannot be expressed, as [*Error].
 //
 // # The instance-id
 //
-// Cloud-init runs its once-per-instance modules again, and replaces the SSH
-// host keys among other things, when the instance-id changes. VM-Operator
-// writes v<metadata.generation>, so that a guest takes itself for a new one
-// after every change of its manifest, be it the number of CPUs.
+// When the instance-id changes, cloud-init runs its once-per-instance modules again, and among
+// other things replaces the SSH host keys. VM-Operator writes v<metadata.generation>, so that a
+// guest considers itself new after every change of its manifest, such as the number of CPUs.
 //
-// Here the default is <namespace>.<name>. What cloud-init has set up is on the
-// disks, and the disks belong to the name: their claims are called after the
-// machine and outlive it. A machine that is deleted and created again under
-// its name finds its old disks and has nothing to set up; one that got a copy
-// of them under another name has. (The UID would get the first case wrong.)
+// Here the default is <namespace>.<name>. What cloud-init has set up is on the disks, and the
+// disks belong to the name: their claims are named after the machine and outlive it. A machine
+// that is deleted and created again under its name finds its old disks and has nothing to set up;
+// one that got a copy of them under another name has. (The UID would be wrong in the first case.)
 //
-// A cluster that is taken over keeps its guests as they are: the caller passes
-// the instance-id of the existing ConfigMap as InstanceID, which then stays
-// what it was when VM-Operator last wrote it.
+// In a cluster that is taken over guests keep theirs: the caller passes the instance-id of the
+// existing ConfigMap as InstanceID, which then stays as VM-Operator last wrote it.
 func ForCluster(vm *spec.VirtualMachine, o Options) (runnerconfig.Config, error) {
 	if vm == nil {
 		return runnerconfig.Config{}, errNoMachine
@@ -60,7 +56,7 @@ func ForDefaulted(vm *spec.VirtualMachine, disks []Disk, o Options) (runnerconfi
 	}
 	for _, n := range c.Runner.VM.Network {
 		for i := range n.HostForwards {
-			// Users of a forward are outside of the pod.
+			// Clients of a forward are outside of the pod.
 			setString(&n.HostForwards[i].HostAddress, "0.0.0.0")
 		}
 	}
@@ -79,13 +75,13 @@ func ForDefaulted(vm *spec.VirtualMachine, disks []Disk, o Options) (runnerconfi
 	return c, nil
 }
 
-// clusterDrive is a drive by its path in the pod. A disk that VM-Operator can have too is written
-// as it does, without a name; its path ends in the name anyway.
+// clusterDrive returns a drive by its path in the pod. A disk that VM-Operator can have too is
+// written as it does, without a name; its path ends in the name anyway.
 func clusterDrive(d *Disk, o *Options, p *problems) runnerconfig.Drive {
 	drive := runnerconfig.Drive{Type: runnerconfig.DriveRaw, BootIndex: intPointer(d.Entry.Bootindex)}
 	switch {
 	case d.IsImage():
-		// The volume is mounted to be read, and so is its file opened.
+		// The volume is mounted read-only, so the file must be opened read-only.
 		drive.Name, drive.File, drive.ReadOnly = d.Name, path.Join(DiskMountDir, d.Name, DiskFile), true
 		if d.Format == runnerconfig.FormatISO {
 			drive.Type = runnerconfig.DriveCD
@@ -113,7 +109,6 @@ func clusterDrive(d *Disk, o *Options, p *problems) runnerconfig.Drive {
 	return drive
 }
 
-// requestedSize is the storage that the disk asks for, 0 if it asks for nothing.
 func requestedSize(d *Disk) runnerconfig.Bytes {
 	if c := d.Entry.ContainerDisk; c != nil && c.Size != nil {
 		return runnerconfig.Bytes(spec.Bytes(*c.Size))
@@ -134,7 +129,6 @@ func cdDrive(d *Disk, repository string, p *problems) runnerconfig.Drive {
 	return runnerconfig.Drive{Type: runnerconfig.DriveCD, File: file, BootIndex: intPointer(d.Entry.Bootindex)}
 }
 
-// clusterDisplay gives the display of a pod its place.
 func clusterDisplay(c *runnerconfig.Config, vm *spec.VirtualMachine, open bool) {
 	for _, s := range c.Runner.VM.Display.Servers() {
 		s.AdmitAnyone(open)

@@ -13,38 +13,35 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Disk is an entry of spec.vm.disks, or of spec.blockDeviceRefs, together with the
-// names that everything else knows it by: the runner's configuration, the volume claim
-// and the volume of the pod.
+// Disk is an entry of spec.vm.disks, or of spec.blockDeviceRefs, with its names in the runner's
+// configuration, as a volume claim and as a volume of the pod.
 type Disk struct {
-	// Index is the position in spec.vm.disks, or in spec.blockDeviceRefs if there is a
-	// Ref.
+	// Index is the position in spec.vm.disks, or in spec.blockDeviceRefs if Ref is not nil.
 	Index int
-	// Ref is the entry of spec.blockDeviceRefs; nil for one of spec.vm.disks. It is
-	// shared with the manifest.
+	// Ref is the entry of spec.blockDeviceRefs, shared with the manifest; nil for one of
+	// spec.vm.disks.
 	Ref *spec.BlockDeviceRef
-	// Name identifies the disk within its machine; it is a DNS label. It is
-	// empty for a CD drive. See [Disks].
+	// Name identifies the disk within its machine; it is a DNS label. It is empty for a CD drive.
+	// See [Disks].
 	Name string
-	// Claim is the name of the volume claim, empty for a CD drive and for a disk
-	// that is made anew at each start. A plan that
-	// finds a claim under a former name puts that here.
+	// Claim is the name of the volume claim, empty for a CD drive and for a disk that is made
+	// anew at each start. A plan that finds a claim under a former name puts that here.
 	Claim string
-	// Format is an image's: raw, qcow2 or iso. It is not in the manifest: a plan takes it from the
-	// image's claim.
+	// Format is an image's: raw, qcow2 or iso. It is not in the manifest: a plan takes it from
+	// the image's claim.
 	Format string
-	// Entry is the entry itself, shared with the manifest; that of a Ref is one that
-	// refers to its claim.
+	// Entry is the entry itself, shared with the manifest; for a Ref, one that refers to its
+	// claim.
 	Entry *spec.Disk
 }
 
-// IsImage reports an image that exists by itself, which is only read.
+// IsImage reports whether the disk is a VirtualImage or ClusterVirtualImage, which is only read.
 func (d *Disk) IsImage() bool { return d.Ref != nil && d.Ref.IsImage() }
 
-// IsCD reports a CD drive of spec.vm.disks.
+// IsCD reports whether the disk is a CD drive of spec.vm.disks.
 func (d *Disk) IsCD() bool { return d.Entry != nil && d.Entry.Cdrom != nil }
 
-// Field is the JSON path of the entry.
+// Field returns the JSON path of the entry.
 func (d *Disk) Field() string {
 	if d.Ref != nil {
 		return fmt.Sprintf("spec.blockDeviceRefs[%d]", d.Index)
@@ -52,8 +49,8 @@ func (d *Disk) Field() string {
 	return fmt.Sprintf("spec.vm.disks[%d]", d.Index)
 }
 
-// check refuses an entry that is nothing, or several things at once: guessing
-// could connect the wrong disk.
+// check refuses an entry that is nothing, or several things at once: guessing could connect the
+// wrong disk.
 func (d *Disk) check(p *problems) {
 	kinds := 0
 	for _, is := range []bool{d.Entry.VolumeClaimTemplate != nil, d.Entry.PersistentVolumeClaim != nil, d.Entry.Cdrom != nil, d.Entry.Image != nil, d.Entry.ContainerDisk != nil} {
@@ -66,10 +63,9 @@ func (d *Disk) check(p *problems) {
 	}
 }
 
-// VolumeMode is how the disk's volume is used. What a claim has that is there is not in
-// the manifest: one that is referred to says nothing of it, and a template may say what
-// came too late for its claim. modes tells it by the claim's name; without it, it is what
-// the template says, and Block is what a disk would have been given here.
+// VolumeMode returns the volume mode of the disk. The mode of an existing claim is not in the
+// manifest: a reference does not have it, and a template may have changed after the claim was
+// created. modes has it by the claim's name; else it is the template's, or Block by default.
 func (d *Disk) VolumeMode(modes map[string]corev1.PersistentVolumeMode) corev1.PersistentVolumeMode {
 	mode := corev1.PersistentVolumeBlock
 	switch {
@@ -84,22 +80,20 @@ func (d *Disk) VolumeMode(modes map[string]corev1.PersistentVolumeMode) corev1.P
 	return mode
 }
 
-// Disks names the entries of the machine's disk list, in their order, and behind them
+// Disks returns the named entries of the machine's disk list, in their order, and after them
 // those of its spec.blockDeviceRefs.
 //
-// A disk made from a template is called <metadata.name>-disk or, without a
-// name, disk-<n>, where n is its position among the templates: VM-Operator's
-// rule, which its claims and paths in the guest depend on. Named templates
-// count, CD drives and references do not.
+// A disk made from a template is called <metadata.name>-disk or, without a name, disk-<n>, where
+// n is its position among the templates: VM-Operator's rule, which its claims and paths in the
+// guest depend on. Named templates count, CD drives and references do not.
 //
-// A disk that refers to an existing claim is called <claimName>-claim. That
-// never ends in -disk and never is disk-<n>, so no template can have the same
-// name. A claim's name may be longer than a DNS label and contain dots; such a
-// disk is called by the first 32 hexadecimal digits of the SHA-256 of the
-// claim's name, with the suffix -pvc that no other rule produces.
+// A disk that refers to an existing claim is called <claimName>-claim. That never ends in -disk
+// and never is disk-<n>, so no template can have the same name. A claim's name may be longer than
+// a DNS label and contain dots; such a disk is called by the first 32 hexadecimal digits of the
+// SHA-256 of the claim's name, with the suffix -pvc that no other rule produces.
 //
-// One of spec.blockDeviceRefs is called as if its claim was referred to: a guest does
-// not see by which of the two ways it has a disk.
+// One of spec.blockDeviceRefs is named as if its claim were referred to: a guest does not see in
+// which of the two ways it has a disk.
 func Disks(vm *spec.VirtualMachine) []Disk {
 	if vm == nil {
 		return nil
@@ -133,11 +127,10 @@ func Disks(vm *spec.VirtualMachine) []Disk {
 	return out
 }
 
-// maxLabel is the length of a DNS label, which the name of a pod's volume is.
 const maxLabel = 63
 
-// image is what a disk is a copy of, nil if it is none. Files are looked for in a
-// folder, that of the manifest; where there is none, as in a cluster, they are refused.
+// image returns what a disk is a copy of, or nil. Files are relative to base, the manifest's
+// folder; where here is false, as in a cluster, they are refused.
 func (d *Disk) image(base string, here bool, p *problems) *runnerconfig.DriveImage {
 	var out *runnerconfig.DriveImage
 	var field string
@@ -157,7 +150,7 @@ func (d *Disk) image(base string, here bool, p *problems) *runnerconfig.DriveIma
 		if out.PullPolicy == string(corev1.PullNever) {
 			p.add(d.Field()+".containerDisk.pullPolicy", "Never is for machines of one host, which keeps images: want Always or IfNotPresent")
 		}
-		out.PullPolicy = "" // there is nothing that could be present
+		out.PullPolicy = "" // nothing can be present already
 	}
 	if !limits.LocalImage(out.Source) {
 		return out
@@ -175,8 +168,8 @@ func (d *Disk) image(base string, here bool, p *problems) *runnerconfig.DriveIma
 	return out
 }
 
-// ClaimDiskName is what a disk that refers to a claim by name is called within its
-// machine, see [Disks].
+// ClaimDiskName returns the name, within its machine, of a disk that refers to a claim by name,
+// see [Disks].
 func ClaimDiskName(claim string) string {
 	if name := claim + "-claim"; len(name) <= maxLabel && !strings.Contains(claim, ".") {
 		return name

@@ -10,7 +10,6 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// displayConfig is what a display is wherever the machine runs.
 func displayConfig(d *spec.Display, login string) *runnerconfig.Display {
 	out := &runnerconfig.Display{Outputs: int(*d.Outputs), LoggedInUser: d.LoggedInUser}
 	if login != "" {
@@ -28,18 +27,17 @@ func displayConfig(d *spec.Display, login string) *runnerconfig.Display {
 	return out
 }
 
-// socketIn is the path of the socket of a protocol.
 func socketIn(dir string, p qemucmd.DisplayProtocol) string {
 	return path.Join(dir, p.Socket().FileName())
 }
 
-// wantsSocket reports whether a server, as the manifest has it, is to be on a socket: it has
-// no port that a socket could replace.
+// wantsSocket reports whether a server is to be on a socket by its manifest: it has no port that
+// a socket could replace.
 func wantsSocket(s runnerconfig.DisplayServer) bool {
 	return !slices.ContainsFunc(s.Ports, runnerconfig.DisplayPort.HasSocket)
 }
 
-// ExplicitPorts is [Host.ExplicitPorts] of a manifest.
+// ExplicitPorts returns [Host.ExplicitPorts] of a manifest.
 func ExplicitPorts(o *spec.Object) []string {
 	if o == nil {
 		return nil

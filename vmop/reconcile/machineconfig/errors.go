@@ -5,10 +5,8 @@ import (
 	"fmt"
 )
 
-// errNoMachine is what becomes of a nil machine.
 var errNoMachine = errors.New("no virtual machine is given")
 
-// errNoDefaults is what becomes of a machine that should have its defaults.
 var errNoDefaults = errors.New("the virtual machine has no defaults: see spec.Default")
 
 // Error is what is wrong with one field of a manifest or of a local setting. Functions of this

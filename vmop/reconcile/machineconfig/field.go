@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// fieldParts are what a runner's configuration calls otherwise than a manifest, the
-// more particular first.
+// fieldParts maps paths of a runner's configuration to different ones of a manifest, the more
+// specific first.
 var fieldParts = []struct{ config, manifest string }{
 	{`^vm\.network(\[\d+\])\.hostForwards`, "vm.networks$1.user.hostForwards"},
 	{`^vm\.network(\[\d+\])\.net$`, "vm.networks$1.user.net"},
@@ -18,9 +18,8 @@ var fieldParts = []struct{ config, manifest string }{
 	{`^cloudInit\.userDataText$`, "provisioning.userData"},
 }
 
-// ManifestField is the path in a machine's manifest of a field of the runner's
-// configuration that was made of it: spec.vm.disks[1] of vm.drives[1]. What may have been
-// made of one field or another stays as it is.
+// ManifestField returns the path in a machine's manifest of a field of the runner's
+// configuration: spec.vm.disks[1] for vm.drives[1]. An ambiguous path stays as it is.
 func ManifestField(path string) string {
 	for _, p := range fieldParts {
 		if re := regexp.MustCompile(p.config); re.MatchString(path) {

@@ -13,33 +13,32 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// Host is where a machine that runs on one host, without a cluster, has its files. Nothing of it
-// can be reached from other hosts unless the manifest asks for it: port forwards without a
-// hostAddress are on the loopback interface.
+// Host is where a machine on one host, without a cluster, has its files. Other hosts can reach
+// none of it unless the manifest asks for it: port forwards without a hostAddress are on the
+// loopback interface.
 //
-// All paths should be absolute: nothing is looked up here, and the user of the result decides what
-// a relative path means.
+// All paths should be absolute: nothing is resolved here, and the caller decides what a relative
+// path means.
 type Host struct {
-	// DataDir keeps what must survive: disks, firmware variables, TPM state.
+	// DataDir keeps persistent data: disks, firmware variables, TPM state.
 	DataDir string
 	// RuntimeDir keeps sockets while the machine runs.
 	RuntimeDir string
-	// ImageRepository is the directory of CD images and kernels that the
-	// manifest names by relative paths. It may be empty if there are none.
+	// ImageRepository is the directory of CD images and kernels that the manifest names by
+	// relative paths. It may be empty if there are none.
 	ImageRepository string
-	// Disks maps the names of disks to files or block devices that exist. A
-	// name is that of [Disk], the metadata.name of a volumeClaimTemplate or a
-	// claimName. A disk from a template that is not in it is an image in
-	// DataDir, made at the first start.
+	// Disks maps the names of disks to existing files or block devices. A name is that of [Disk],
+	// the metadata.name of a volumeClaimTemplate or a claimName. A disk from a template that is
+	// not in it is an image in DataDir, created at the first start.
 	Disks map[string]string
-	// ShareBase is the folder that hostPaths of shares and the files of images are
-	// relative to: that of the manifest. It may be empty if none is relative.
+	// ShareBase is the folder that hostPaths of shares and the files of images are relative to:
+	// that of the manifest. It may be empty if none is relative.
 	ShareBase string
 	// Shares are folders beside those of the manifest, and those of its claims.
 	Shares []LocalShare
-	// ExplicitPorts are the protocols of displays whose port the manifest itself names,
-	// which the defaults hide; see [ExplicitPorts]. The server of any other is on a socket
-	// in RuntimeDir that no other user can open. A port of WebSockets is always explicit.
+	// ExplicitPorts are the protocols of displays whose port the manifest itself names, which the
+	// defaults hide; see [ExplicitPorts]. The server of any other is on a socket in RuntimeDir
+	// that no other user can open. A port of WebSockets is always explicit.
 	ExplicitPorts []string
 	// DisplayPassword is true if the display has a password. Without one, an explicit port is
 	// served on the loopback interface only.
@@ -48,10 +47,9 @@ type Host struct {
 	Accelerator spec.Accelerator
 }
 
-// ForHost is the configuration of a runner that runs the machine on one host, with
-// the directories that it is to have: runner.New takes it as it is. It describes the
-// machine that [ForCluster] describes, with other paths. An error names everything that
-// the host would have to provide, as [*Error].
+// ForHost returns the configuration of a runner that runs the machine on one host, including its
+// directories: runner.New takes it as it is. It describes the same machine as [ForCluster], with
+// other paths. The error names everything that the host would have to provide, as [*Error].
 func ForHost(vm *spec.VirtualMachine, l Host) (runnerconfig.Config, error) {
 	if vm == nil {
 		return runnerconfig.Config{}, errNoMachine
@@ -100,9 +98,8 @@ func ForHost(vm *spec.VirtualMachine, l Host) (runnerconfig.Config, error) {
 	return c, nil
 }
 
-// localDrive is the drive of a disk that is no CD drive. An override is used as
-// it is found: making an empty disk where a name was mistyped would be worse
-// than failing.
+// localDrive returns the drive of a disk that is no CD drive. An override must exist: creating an
+// empty disk for a mistyped name would be worse than failing.
 func localDrive(d *Disk, override string, l *Host, p *problems) runnerconfig.Drive {
 	drive := runnerconfig.Drive{Type: runnerconfig.DriveRaw, Name: d.Name, BootIndex: intPointer(d.Entry.Bootindex)}
 	drive.ReadOnly = d.IsImage()
@@ -114,7 +111,7 @@ func localDrive(d *Disk, override string, l *Host, p *problems) runnerconfig.Dri
 	drive.Size = requestedSize(d)
 	drive.Image = d.image(l.ShareBase, true, p)
 	if drive.Ephemeral() {
-		// Another file: a disk that was kept is none that may be made anew.
+		// Another file, so that a persistent disk is never recreated as an ephemeral one.
 		drive.File = path.Join(l.DataDir, d.Name+".ephemeral.img")
 	}
 	switch t := d.Entry.VolumeClaimTemplate; {
@@ -122,7 +119,7 @@ func localDrive(d *Disk, override string, l *Host, p *problems) runnerconfig.Dri
 		p.add(d.Field(), "the %s %q exists in a cluster only: say which file or device it is here, %s=PATH", d.Ref.Kind, d.Ref.Name, d.Ref.Name)
 	case d.Entry.PersistentVolumeClaim != nil:
 		p.add(d.Field()+".persistentVolumeClaim", "the claim %q exists in a cluster only: say which file or device it is here, %s=PATH", d.Claim, d.Name)
-	case t == nil: // an image, or nothing at all, which is reported
+	case t == nil: // an image, or an invalid entry, which is reported
 	case t.Spec.DataSource != nil || t.Spec.DataSourceRef != nil:
 		p.add(d.Field()+".volumeClaimTemplate.spec", "its data source exists in a cluster only: say which file or device has the content here, %s=PATH", d.Name)
 	case drive.Size <= 0:
@@ -153,8 +150,8 @@ func diskOverrides(disks []Disk, given map[string]string, p *problems) map[int]s
 	return out
 }
 
-// findDisk returns the positions of the disks that a name may mean. A disk's
-// own name stands for it alone, whatever other disks' manifests call them.
+// findDisk returns the positions of the disks that a name may mean. A disk's own name takes
+// precedence over other disks' names in the manifest.
 func findDisk(disks []Disk, name string) []int {
 	var exact, alias []int
 	for i := range disks {
@@ -174,7 +171,7 @@ func findDisk(disks []Disk, name string) []int {
 	return alias
 }
 
-// stemOf is what the manifest calls a disk that the machine makes, or refers to.
+// stemOf returns the manifest's name of a disk that the machine creates, or refers to.
 func stemOf(d *Disk) string {
 	if d.Ref != nil {
 		return d.Ref.Name
@@ -201,7 +198,7 @@ func diskList(disks []Disk) string {
 	return strings.Join(names, ", ")
 }
 
-// hostDisplay gives the display of a machine on one host its place. The default ports of
+// hostDisplay sets where the display of a machine on one host listens. The default ports of
 // manifests are those of pods; on a host other programs may use them.
 func hostDisplay(c *runnerconfig.Config, vm *spec.VirtualMachine, l *Host) {
 	d := c.Runner.VM.Display
@@ -210,8 +207,8 @@ func hostDisplay(c *runnerconfig.Config, vm *spec.VirtualMachine, l *Host) {
 			s.MoveToSocket(socketIn(l.RuntimeDir, s.Protocol))
 		}
 	}
-	for _, s := range d.Servers() { // with the ports that are left
-		// What was to be encrypted stays on the host: here are no Secrets with certificates.
+	for _, s := range d.Servers() { // with the remaining ports
+		// What was to be encrypted stays on the host: there are no Secrets with certificates.
 		if len(s.Ports) > 0 && (!l.DisplayPassword || vm.Spec.VM.Display.TLS != nil) {
 			s.ListenOn("127.0.0.1")
 		}

@@ -15,12 +15,12 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// ImageLocation is where a pod has a CD image or a kernel that a manifest names: an
-// absolute path, or the URL itself.
+// ImageLocation returns where a pod has a CD image or a kernel that a manifest names: an absolute
+// path, or the URL itself.
 func ImageLocation(name string) (string, error) { return imageLocation(name, ImageRepositoryDir, true) }
 
-// RepositoryFiles are the fields of a machine that name files of the image
-// repository, by their JSON paths. A location that is refused is none.
+// RepositoryFiles returns the fields of a machine that name files of the image repository, by
+// their JSON paths. Refused locations are left out.
 func RepositoryFiles(vm *spec.VirtualMachine) []string {
 	if vm == nil {
 		return nil
@@ -42,7 +42,6 @@ func RepositoryFiles(vm *spec.VirtualMachine) []string {
 	return out
 }
 
-// ofRepository reports whether a file that a manifest names is in the image repository.
 func ofRepository(name string, urls bool) bool {
 	location, err := imageLocation(name, ImageRepositoryDir, urls)
 	return err == nil && InRepository(location)
@@ -53,9 +52,9 @@ func InRepository(location string) bool {
 	return location == ImageRepositoryDir || strings.HasPrefix(location, ImageRepositoryDir+"/")
 }
 
-// MayUseRepository reports whether a machine may come to name a file of the image repository while
-// it runs: another CD comes without a restart, and the files that a template of the runner's image
-// names are not known here.
+// MayUseRepository reports whether a machine may come to name a file of the image repository
+// while it runs: another CD is inserted without a restart, and the files that a template of the
+// runner's image names are not known here.
 func MayUseRepository(vm *spec.VirtualMachine) bool {
 	if vm == nil {
 		return false
@@ -67,20 +66,18 @@ func MayUseRepository(vm *spec.VirtualMachine) bool {
 		len(RepositoryFiles(vm)) > 0
 }
 
-// imageLocation turns what a manifest calls a CD image or a kernel into what
-// QEMU opens: a path, or the URL itself for http and https where urls is true.
+// imageLocation turns a manifest's name of a CD image or a kernel into what QEMU opens: a path,
+// or the URL itself for http and https where urls is true.
 //
-// VM-Operator resolves the name as a URI against its image repository, so that
-// %20 stands for a space. This is kept, and percent signs that belong to no such
-// code stand for themselves. Unlike there, a name may contain any printable
-// character, and a relative one does not lead out of the repository by "..".
+// As in VM-Operator the name is a URI relative to its image repository, so that %20 stands for a
+// space; percent signs that belong to no such code stand for themselves. Unlike there, a name may
+// contain any printable character, and a relative one cannot leave the repository by "..".
 // Absolute paths are taken as they are.
 //
-// Symbolic links in the repository are followed wherever they lead. Kubernetes'
-// own volumes consist of them ("..data"), and who can make one there can as well
-// put another file in its place. What can be reached is bounded elsewhere: in a
-// cluster by what the administrator allows, and on a single host by the rights of
-// the user, who runs QEMU.
+// Symbolic links in the repository are followed wherever they lead. Kubernetes' own volumes
+// consist of them ("..data"), and a user who can create one there can as well replace the file.
+// Access is restricted elsewhere: in a cluster by what the administrator allows, and on a single
+// host by the rights of the user, who runs QEMU.
 func imageLocation(name, repository string, urls bool) (string, error) {
 	if name == "" {
 		return "", nil
@@ -103,7 +100,7 @@ func imageLocation(name, repository string, urls bool) (string, error) {
 	if fault := fileFault(file); fault != "" {
 		return "", fmt.Errorf("%q %s", name, fault)
 	}
-	// A code is no way around the rules for what it stands for.
+	// The rules also apply to what a code stands for.
 	if decoded, err := url.PathUnescape(file); err == nil && fileFault(decoded) == "" {
 		file = decoded
 	}
@@ -116,12 +113,11 @@ func imageLocation(name, repository string, urls bool) (string, error) {
 	return path.Join(repository, file), nil
 }
 
-// fileFault returns why a path is refused; "" if it is not.
 func fileFault(file string) string {
 	switch {
 	case strings.ContainsFunc(file, unicode.IsControl):
 		return "contains a control character"
-	case !utf8.ValidString(file): // neither YAML nor JSON could hold it
+	case !utf8.ValidString(file): // neither YAML nor JSON could represent it
 		return "is not UTF-8"
 	case !path.IsAbs(file) && hasParent(file):
 		return "contains .., which could lead out of the image repository: want a path below it, or an absolute path"
@@ -129,7 +125,6 @@ func fileFault(file string) string {
 	return ""
 }
 
-// hasParent reports whether an element of a path is the parent directory.
 func hasParent(file string) bool {
 	for element := range strings.SplitSeq(file, "/") {
 		if element == ".." {

@@ -16,45 +16,43 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Options is what the configuration of a runner in a cluster
-// depends on besides the manifest. The zero value is that of a machine about
-// which nothing is known yet.
+// Options is what the configuration of a runner in a cluster depends on besides the manifest. The
+// zero value is that of a machine about which nothing is known yet.
 type Options struct {
-	// ResetCounter is the number of resets that were asked for; the runner
-	// resets its machine when it grows. nil leaves it out.
+	// ResetCounter is the number of requested resets; the runner resets its machine when it
+	// grows. nil leaves it out.
 	ResetCounter *int64
 	// GuestResetEnds is true if changes wait for the machine's next start, which a reset by the
 	// guest then is.
 	GuestResetEnds bool
-	// LoginUser is the user whom the guest's agent logs in, of an assignment
-	// from a pool. Empty leaves it to spec.vm.display.loggedInUser.
+	// LoginUser is the user whom the guest's agent logs in, of an assignment from a pool. Empty
+	// leaves it to spec.vm.display.loggedInUser.
 	LoginUser string
 	// OpenDisplay admits any client that reaches the port of a SPICE server without a password.
 	// Without it such a server is for its own pod only.
 	OpenDisplay bool
-	// InstanceID is the instance-id that the machine's configuration already
-	// has in the cluster, if the manifest gives none. Empty means that there is
-	// no configuration yet; see [ForCluster].
+	// InstanceID is the instance-id that the machine's configuration already has in the cluster,
+	// used if the manifest gives none. Empty means that there is no configuration yet; see
+	// [ForCluster].
 	InstanceID string
-	// Origin is the program that made the machine; empty means [OriginVMOP].
+	// Origin is the program that created the machine; empty means [OriginVMOP].
 	Origin Origin
-	// VolumeModes are the modes of the claims of disks that are there, by name.
-	// A claim that is not in it is taken for a block device.
+	// VolumeModes are the modes of existing claims of disks, by name. A claim that is not in it
+	// is assumed to be a block device.
 	VolumeModes map[string]corev1.PersistentVolumeMode
-	// GrowTo is how large a disk is to be which refers to a claim by name, in bytes; a
-	// claim that is not in it leaves it as it is.
+	// GrowTo is the minimum size of a disk that refers to a claim by name, in bytes; disks of
+	// other claims do not grow.
 	GrowTo map[string]int64
-	// NewDisks are the names of disks that may be new, empty images although the
-	// machine has had others.
+	// NewDisks are the names of disks that may be new, empty images although the machine has had
+	// others.
 	NewDisks []string
 }
 
-// machineConfig is the part of a runner's configuration that a machine has in
-// common in a cluster and on one host: all but directories, what is in them, and
-// drives; a VNC server on a socket has neither a port nor its socket yet. Keys
-// that vmop added are left out where they say nothing, so that a manifest of
-// VM-Operator gives a file that its runner reads (an accelerator of auto would
-// end up on its QEMU's command line).
+// machineConfig returns the part of a runner's configuration that is the same in a cluster and on
+// one host: all but directories, their content, and drives; a VNC server on a socket has neither
+// a port nor its socket yet. Keys added by vmop are omitted where they have no effect, so that a
+// manifest of VM-Operator gives a file that its runner reads (an accelerator of auto would end up
+// on its QEMU's command line).
 func machineConfig(vm *spec.VirtualMachine, repository, secrets string, o Options, p *problems) runnerconfig.Config {
 	s, m := &vm.Spec, &vm.Spec.VM
 	if vm.Name == "" {
@@ -110,13 +108,13 @@ func machineConfig(vm *spec.VirtualMachine, repository, secrets string, o Option
 	return c
 }
 
-// cloudInit is what there is for cloud-init; secrets is the directory of what is not
-// in the manifest.
+// cloudInit returns the documents for cloud-init; secrets is the directory of those not in the
+// manifest.
 func cloudInit(vm *spec.VirtualMachine, instance, secrets string, p *problems) *runnerconfig.CloudInit {
 	if !vm.Spec.HasSeed() {
 		return nil
 	}
-	// What the meta-data say counts; see [ForCluster].
+	// Meta-data take precedence; see [ForCluster].
 	meta := map[string]string{manifest.InstanceIDKey: cmp.Or(instance, manifest.InstanceID(vm)), "local-hostname": vm.Name}
 	out := &runnerconfig.CloudInit{MetaData: meta}
 	if ci := vm.Spec.CloudInit; ci != nil {
@@ -136,8 +134,8 @@ func cloudInit(vm *spec.VirtualMachine, instance, secrets string, p *problems) *
 	return out
 }
 
-// cloudInitSources are where the runner has the documents that are not in the manifest: files of
-// dir, if that is not empty.
+// cloudInitSources returns where the runner has the documents that are not in the manifest: files
+// of dir, if that is not empty.
 func cloudInitSources(vm *spec.VirtualMachine, dir string) (meta, user, network *runnerconfig.CloudInitSource) {
 	if c := vm.Spec.CloudInit; c != nil {
 		source := func(s *spec.CloudInitSource, key, file string) *runnerconfig.CloudInitSource {
@@ -160,7 +158,6 @@ func cloudInitSources(vm *spec.VirtualMachine, dir string) (meta, user, network 
 	return nil, user, nil
 }
 
-// sysprep is what there is for Windows' setup.
 func sysprep(vm *spec.VirtualMachine, secrets string) *runnerconfig.Sysprep {
 	ref := vm.Spec.Provisioning.Secret()
 	if ref == nil || !vm.Spec.HasAnswerCD() {
@@ -172,9 +169,9 @@ func sysprep(vm *spec.VirtualMachine, secrets string) *runnerconfig.Sysprep {
 	}
 }
 
-// secretSource is a document that a Secret has under one of two keys, of which the
-// second may be empty, and a pod in a file below dir. The files of both have names of
-// their own: Kubernetes takes no volume in which two have the same.
+// secretSource returns a document that a Secret has under one of two keys, of which the second
+// may be empty, and that a pod has in a file below dir. Each key has a file name of its own:
+// Kubernetes refuses a volume with two of the same name.
 func secretSource(secret, key, other, dir, sub, file string) *runnerconfig.CloudInitSource {
 	out := &runnerconfig.CloudInitSource{Secret: secret, Key: key, OtherKey: other}
 	if dir != "" {
@@ -186,7 +183,7 @@ func secretSource(secret, key, other, dir, sub, file string) *runnerconfig.Cloud
 	return out
 }
 
-// SecretSources are the documents of a machine that are in Secrets, with the files in
+// SecretSources returns the documents of a machine that are in Secrets, with the files in
 // [ConfigDir] in which its pod has them.
 func SecretSources(vm *spec.VirtualMachine) []runnerconfig.CloudInitSource {
 	if vm == nil {
@@ -206,9 +203,8 @@ func SecretSources(vm *spec.VirtualMachine) []runnerconfig.CloudInitSource {
 	return out
 }
 
-// document is a free-form object of the manifest in its one canonical spelling:
-// order and numbers as they were written, strings escaped no more than needed.
-// nil means that there is none.
+// document returns a free-form object of the manifest in canonical form: order and numbers as
+// written, strings escaped no more than needed; nil if there is none.
 func document(field string, r *runtime.RawExtension, p *problems) json.RawMessage {
 	raw, err := manifest.RawJSON(r)
 	if err != nil {

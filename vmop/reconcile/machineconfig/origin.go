@@ -7,30 +7,30 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// Origin is the program that made a machine. It determines parts of what its guest sees, from the
-// first start on, and never changes.
+// Origin is the program that created a machine. It determines parts of what its guest sees, from
+// the first start on, and never changes.
 type Origin string
 
 const (
-	// OriginVMOP is a machine that vmop made. Its interfaces have addresses of
-	// their own, and there are none that the manifest does not ask for.
+	// OriginVMOP is a machine that vmop created. Its interfaces have addresses of their own, and
+	// none exist that the manifest does not ask for.
 	OriginVMOP Origin = "vmop"
-	// OriginVMOperator is one that was taken over: its guest has QEMU's default
-	// addresses where the manifest gives none, and QEMU's default interface where
-	// the manifest has no network. Where it gives no boot index, its firmware
-	// decides what it boots from. Its CPUs are plugged into the highest slots first.
+	// OriginVMOperator is one that was taken over: its guest has QEMU's default addresses where
+	// the manifest gives none, and QEMU's default interface where the manifest has no network.
+	// Where it gives no boot index, its firmware decides what it boots from. Its CPUs are plugged
+	// into the highest slots first.
 	OriginVMOperator Origin = "vm-operator"
 )
 
-// formerNIC is the interface that QEMU gives a machine of the type q35 by itself.
+// formerNIC is QEMU's default interface of machine type q35.
 const formerNIC = "e1000e"
 
-// formerMAC is the address that QEMU gives to the n-th interface without one.
+// formerMAC is QEMU's default address of the n-th interface without one.
 func formerMAC(n int) string { return fmt.Sprintf("52:54:00:12:34:%02x", 0x56+n) }
 
-// former makes the networks those of VM-Operator's guests. Its QEMU numbered the
-// interfaces without an address from 52:54:00:12:34:56 on, leaving out addresses
-// that are given, and had an interface of its own where there was no network.
+// former makes the networks those of VM-Operator's guests. Its QEMU numbered the interfaces
+// without an address from 52:54:00:12:34:56 on, skipping given addresses, and had a default
+// interface where there was no network.
 func (o Origin) former(networks []runnerconfig.Network) []runnerconfig.Network {
 	if o != OriginVMOperator {
 		return networks

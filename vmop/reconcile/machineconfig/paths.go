@@ -2,15 +2,14 @@ package machineconfig
 
 import "path"
 
-// Where things are in the runner's container. They are VM-Operator's where it
-// has them, because its templates and its users' absolute paths name them.
+// Paths in the runner's container. They are VM-Operator's where it has them, because its
+// templates and its users' absolute paths name them.
 const (
 	// DataDir is where the volume of the runner's own data is mounted.
 	DataDir = "/var/local/vm-data"
 	// ImageRepositoryDir is where the image repository is mounted, read-only.
 	ImageRepositoryDir = "/var/local/vmop-image-repository"
-	// DiskMountDir has a directory for each disk that is a file on a volume of
-	// mode Filesystem.
+	// DiskMountDir has a directory for each disk that is a file on a volume of mode Filesystem.
 	DiskMountDir = "/var/local/vmop-disks"
 	// DiskFile is the name of the image in such a directory.
 	DiskFile = "disk.img"
@@ -18,21 +17,20 @@ const (
 	ephemeralDiskFile = "disk.ephemeral.img"
 	// DiskDeviceDir has the block devices of all other disks.
 	DiskDeviceDir = "/dev"
-	// ConfigDir is where the runner's configuration and the display password
-	// are mounted.
+	// ConfigDir is where the runner's configuration and the display password are mounted.
 	ConfigDir = "/etc/opt/vmrunner"
-	// DisplayTLSDir has the certificates of the display, under the names that QEMU
-	// gives them: see [runnerconfig.DisplayTLS].
+	// DisplayTLSDir has the certificates of the display under QEMU's names, see
+	// [runnerconfig.DisplayTLS].
 	DisplayTLSDir = ConfigDir + "/display-tls"
 	// cloudInitDir, in ConfigDir, has the documents that come from Secrets.
 	cloudInitDir = "cloud-init"
-	// sysprepDir is the same for the answers of Windows' setup.
+	// sysprepDir, in ConfigDir, has the answers of Windows' setup.
 	sysprepDir = "sysprep"
-	// runtimeBase is where sockets are. They and the NoCloud image, which may
-	// contain passwords, live in memory.
+	// RuntimeBase is where sockets are. They and the NoCloud image, which may contain passwords,
+	// are in memory.
 	RuntimeBase = "/run/vmop"
 )
 
-// RuntimeDir is the machine's runtime directory in the runner's container: the
-// runner makes it below $XDG_RUNTIME_DIR, by VM-Operator's rule.
+// RuntimeDir returns the machine's runtime directory in the runner's container: the runner
+// creates it below $XDG_RUNTIME_DIR, by VM-Operator's rule.
 func RuntimeDir(vmName string) string { return path.Join(RuntimeBase, "vmrunner", vmName) }

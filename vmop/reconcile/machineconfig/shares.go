@@ -14,7 +14,6 @@ import (
 // ShareMountDir has, in a pod, a directory for each share, by its tag.
 const ShareMountDir = "/var/local/vmop-shares"
 
-// shareConfig is the share whose folder is at dir.
 func shareConfig(s *spec.Share, dir string) runnerconfig.Share {
 	out := runnerconfig.Share{Tag: s.Tag, Dir: dir, ReadOnly: s.ReadOnly}
 	if s.Protocol != spec.ShareVirtioFS {
@@ -23,7 +22,6 @@ func shareConfig(s *spec.Share, dir string) runnerconfig.Share {
 	return out
 }
 
-// clusterShares are claims, which the pod has mounted.
 func clusterShares(shares []spec.Share, p *problems) []runnerconfig.Share {
 	var out []runnerconfig.Share
 	for i := range shares {
@@ -39,14 +37,14 @@ func clusterShares(shares []spec.Share, p *problems) []runnerconfig.Share {
 
 // LocalShare is a folder that the user gives a machine of one host.
 type LocalShare struct {
-	// Tag is that of a share of the manifest, whose folder it then is, or of one more.
+	// Tag is that of a share of the manifest, whose folder it replaces, or of an additional one.
 	Tag string `json:"tag"`
 	// Dir is the folder, an absolute path.
 	Dir      string `json:"dir"`
 	ReadOnly bool   `json:"readOnly,omitempty"`
 }
 
-// withLocal are the shares of a manifest, and behind them those that are given beside.
+// withLocal returns the shares of a manifest, with the given ones replaced or appended.
 func withLocal(shares []spec.Share, given []LocalShare) []spec.Share {
 	out := append([]spec.Share{}, shares...)
 given:
@@ -62,7 +60,7 @@ given:
 	return out
 }
 
-// localShares are folders of the host, relative to that of the manifest.
+// localShares resolves folders of the host, relative to that of the manifest.
 func localShares(shares []spec.Share, base string, p *problems) []runnerconfig.Share {
 	var out []runnerconfig.Share
 	for i := range shares {
@@ -83,8 +81,8 @@ func localShares(shares []spec.Share, base string, p *problems) []runnerconfig.S
 	return out
 }
 
-// mountEntry is an entry of cloud-init's mounts: the fields of a line in fstab. A
-// share that is not there does not keep the guest from booting.
+// mountEntry returns an entry of cloud-init's mounts: the fields of a line in fstab. A missing
+// share does not keep the guest from booting.
 func mountEntry(s *spec.Share) []string {
 	kind, options := "virtiofs", "defaults,nofail"
 	if s.Protocol == spec.Share9P {
@@ -96,8 +94,8 @@ func mountEntry(s *spec.Share) []string {
 	return []string{s.Tag, s.MountedAt(), kind, options, "0", "0"}
 }
 
-// withMounts is user data that mounts the shares too. What it says of a tag itself
-// counts. Mounts that are no list are left to cloud-init to complain of.
+// withMounts adds mounts of the shares to user data, whose own mounts of a tag take precedence.
+// Mounts that are no list are left for cloud-init to report.
 func withMounts(userData json.RawMessage, shares []spec.Share) json.RawMessage {
 	if len(shares) == 0 {
 		return userData
@@ -124,7 +122,7 @@ func withMounts(userData json.RawMessage, shares []spec.Share) json.RawMessage {
 			continue
 		}
 		entry, err := json.Marshal(mountEntry(&shares[i]))
-		if err != nil { // texts are always JSON
+		if err != nil { // strings always encode
 			return userData
 		}
 		entries = append(entries, entry)
@@ -139,8 +137,7 @@ func withMounts(userData json.RawMessage, shares []spec.Share) json.RawMessage {
 	return withKey(userData, "mounts", list)
 }
 
-// withKey is a JSON object with a key of this value, behind the others, which keep
-// their order and their spelling.
+// withKey appends a key to a JSON object and keeps order and spelling of the others.
 func withKey(object json.RawMessage, key string, value json.RawMessage) json.RawMessage {
 	var out bytes.Buffer
 	out.WriteByte('{')

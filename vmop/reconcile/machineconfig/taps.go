@@ -10,8 +10,8 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// PreparedTaps are the tap interfaces of the machine, which must have its defaults,
-// under names that are its own on every node.
+// PreparedTaps returns the tap interfaces of the machine, which must have its defaults, under
+// names that are unique on every node.
 func PreparedTaps(vm *spec.VirtualMachine) []runnerconfig.PreparedTap {
 	if vm == nil {
 		return nil
@@ -21,10 +21,10 @@ func PreparedTaps(vm *spec.VirtualMachine) []runnerconfig.PreparedTap {
 	if !slices.ContainsFunc(networks, func(n spec.Network) bool { return n.Tap != nil }) {
 		return nil
 	}
-	// Problems are those of the configuration, which is made beside the pod.
+	// Problems are reported by the configuration itself.
 	config := machineConfig(vm, "", "", Options{}, &problems{})
 	sum := sha256.Sum256([]byte(vm.Namespace + "/" + vm.Name))
-	prefix := "vm" + hex.EncodeToString(sum[:])[:10] // 15 bytes with the number, the most that Linux takes
+	prefix := "vm" + hex.EncodeToString(sum[:])[:10] // 15 bytes with the number, Linux's maximum
 	for i, n := range networks {
 		if n.Tap != nil {
 			taps = append(taps, runnerconfig.PreparedTap{
