@@ -10,17 +10,17 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// Change is one difference between two manifests of one machine, and what
-// becomes of it while the machine runs.
+// Change is one difference between two manifests of one machine, and how it is applied while the
+// machine runs.
 type Change struct {
 	// Operation is add, remove or replace; see [spec.AwaitingChange].
 	Operation string `json:"operation"`
-	// Path is the changed field, as in spec.vm.disks[1].cdrom.image. Entries of
-	// a list are counted from 0; a key of a map stands in brackets too, as in
+	// Path is the changed field, as in spec.vm.disks[1].cdrom.image. Entries of a list are
+	// counted from 0; a key of a map is in brackets too, as in
 	// metadata.labels[app.kubernetes.io/part-of].
 	Path string `json:"path"`
-	// OldValue and NewValue are the values as JSON; nil where there is none. Their names
-	// in JSON are those of [spec.AwaitingChange].
+	// OldValue and NewValue are the values as JSON; nil if absent. Their JSON names are those of
+	// [spec.AwaitingChange].
 	OldValue json.RawMessage `json:"currentValue,omitempty"`
 	NewValue json.RawMessage `json:"desiredValue,omitempty"`
 	// Applied is when the change takes effect.
@@ -29,8 +29,7 @@ type Change struct {
 	Reason string `json:"message,omitempty"`
 }
 
-// Awaiting is the change as the status of a machine has it that waits for a restart with
-// it.
+// Awaiting returns the change as in the status of a machine that waits for a restart with it.
 func (c *Change) Awaiting() spec.AwaitingChange {
 	value := func(raw json.RawMessage) *runtime.RawExtension {
 		if raw == nil {
@@ -41,7 +40,7 @@ func (c *Change) Awaiting() spec.AwaitingChange {
 	return spec.AwaitingChange{Operation: c.Operation, Path: c.Path, CurrentValue: value(c.OldValue), DesiredValue: value(c.NewValue), Message: c.Reason}
 }
 
-// IsDisk reports whether a disk as a whole comes, goes or is replaced: an entry of
+// IsDisk reports whether a disk as a whole is added, removed or replaced: an entry of
 // spec.vm.disks or of spec.blockDeviceRefs.
 func (c *Change) IsDisk() bool {
 	for _, list := range []string{"spec.vm.disks[", "spec.blockDeviceRefs["} {
@@ -52,11 +51,10 @@ func (c *Change) IsDisk() bool {
 	return false
 }
 
-// Applied is when a change takes effect on a machine that runs.
+// Applied is when a change takes effect on a running machine.
 type Applied string
 
-// When changes take effect. On a machine that is stopped, all but
-// [AppliedNever] do at its next start.
+// When changes take effect. On a stopped machine, all but [AppliedNever] do at its next start.
 const (
 	// AppliedLive changes reach the running machine.
 	AppliedLive Applied = "live"
@@ -66,15 +64,14 @@ const (
 	AppliedNever Applied = "never"
 )
 
-// maxShown is how much of a value String shows, in characters.
 const maxShown = 100
 
-// String is the change in one line for people:
+// String returns the change in one line for users:
 //
 //	replace spec.vm.currentCpus: 2 -> 4 (live)
 //
-// Long values are cut, and the documents for cloud-init are not shown, because
-// they often hold passwords.
+// Long values are cut, and the documents for cloud-init are not shown, because they often hold
+// passwords.
 func (c Change) String() string {
 	var b strings.Builder
 	b.WriteString(c.Operation + " " + printable.Cell(c.Path))
@@ -95,8 +92,8 @@ func (c Change) String() string {
 	return b.String() + ")"
 }
 
-// Confidential reports whether the value of a field is not to be shown unasked: the
-// documents for cloud-init and the like often hold passwords.
+// Confidential reports whether the value of a field is hidden by default: the documents for
+// cloud-init and the like often hold passwords.
 func Confidential(path string) bool {
 	return strings.HasPrefix(path, "spec.cloudInit") || strings.HasPrefix(path, "spec.provisioning")
 }

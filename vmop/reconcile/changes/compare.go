@@ -17,34 +17,31 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Changes lists the differences between two manifests of one machine: its
-// labels, its annotations and its specification. Both are compared with their
-// defaults, and sizes by value, so 1Gi is 1024Mi.
+// Between returns the differences between two manifests of one machine: its labels, its
+// annotations and its specification. Both are compared with their defaults, and sizes by value,
+// so 1Gi is 1024Mi.
 //
-// The order is that of the fields in the manifest. Applied one after the other
-// to the JSON of the old machine, the changes make that of the new one: entries
-// that are removed from the end of a list come last first.
+// The order is that of the fields in the manifest. Applied one after the other to the JSON of the
+// old machine, the changes give that of the new one: entries removed from the end of a list come
+// last first.
 //
-// Networks, disks, references to disks and port forwards are compared entry by entry. An entry that
-// became another thing, of another kind or a disk of another name, is replaced
-// as a whole; all other lists are always replaced as a whole.
+// Networks, disks, references to disks and port forwards are compared entry by entry. An entry
+// that became another thing, of another kind or a disk of another name, is replaced as a whole;
+// all other lists are always replaced as a whole.
 //
-// What a change does to a running machine follows the table in rules.go. Two
-// kinds of change need more than a table. A disk that grows does so in two
-// steps: the cluster enlarges the volume at once, and the guest sees a larger disk
-// after a restart, with which an image in a file system grows, too. And a
-// number of CPUs or an amount of memory beyond the running machine's maximum
-// is given to it as far as it goes.
+// How a change is applied to a running machine follows the table in rules.go, with two
+// exceptions. A disk grows in two steps: the cluster enlarges the volume at once, and the guest
+// sees a larger disk after a restart, with which an image in a file system grows, too. And CPUs
+// or memory beyond the running machine's maximum are granted up to that.
 //
-// nil stands for a machine of which nothing is written down. Names and namespaces are no
-// differences: of the manifests of two machines it says how one would have to change to be
-// like the other. Whether they are of one machine the caller knows.
+// nil stands for a machine without a manifest. Names and namespaces are not compared: for two
+// different machines the result is how one would have to change to be like the other. The caller
+// knows whether they are the same machine.
 func Between(old, new *spec.VirtualMachine, o Options) []Change {
 	old, new = manifest.Defaulted(old), manifest.Defaulted(new)
 	return compare(old, new, o).changes
 }
 
-// compare compares two manifests that have their defaults.
 func compare(old, new *spec.VirtualMachine, o Options) *differ {
 	manifest.ForgetFormerImage(old)
 	manifest.ForgetFormerImage(new)
@@ -60,12 +57,11 @@ func compare(old, new *spec.VirtualMachine, o Options) *differ {
 	return d
 }
 
-// structs compares two structs of the same type field by field.
 func (d *differ) structs(at *location, old, new reflect.Value) {
 	for i := range old.NumField() {
 		tag := old.Type().Field(i).Tag.Get("json")
 		name, _, _ := strings.Cut(tag, ",")
-		if name == "" { // fields of an embedded struct stand among the others
+		if name == "" { // fields of an embedded struct are among the others
 			d.structs(at, old.Field(i), new.Field(i))
 			continue
 		}
@@ -73,9 +69,9 @@ func (d *differ) structs(at *location, old, new reflect.Value) {
 	}
 }
 
-// values compares what two fields hold. A field counts as absent if it is nil
-// or, where only a zero value can say so, empty; numbers and booleans that are
-// no pointers have a zero that means something.
+// values compares what two fields hold. A field counts as absent if it is nil or, where only a
+// zero value can mean that, empty; numbers and booleans that are no pointers have a meaningful
+// zero.
 func (d *differ) values(at *location, old, new reflect.Value) {
 	switch t := old.Type(); {
 	case t == rawExtension:
@@ -84,7 +80,7 @@ func (d *differ) values(at *location, old, new reflect.Value) {
 		})
 	case t == quantity:
 		d.leaf(at, old, new, !old.IsNil(), !new.IsNil(), func() bool { return same(old, new) })
-	case t.Kind() == reflect.Struct && t.Implements(marshaler): // a time or the like
+	case t.Kind() == reflect.Struct && t.Implements(marshaler): // such as a time
 		d.leaf(at, old, new, true, true, func() bool { return same(old, new) })
 	case t.Kind() == reflect.Struct:
 		d.structs(at, old, new)
@@ -97,8 +93,7 @@ func (d *differ) values(at *location, old, new reflect.Value) {
 	case t.Kind() == reflect.Slice:
 		d.slices(at, old, new)
 	case t.Kind() == reflect.String:
-		// A CD drive without an image has an empty name; other empty strings
-		// are absent.
+		// A CD drive without an image has an empty name; other empty strings are absent.
 		always := at.name == "image"
 		d.leaf(at, old, new, always || old.Len() > 0, always || new.Len() > 0, func() bool { return old.Equal(new) })
 	default:
@@ -113,14 +108,13 @@ var (
 	marshaler    = reflect.TypeFor[json.Marshaler]()
 )
 
-// same compares values as Kubernetes does: quantities by their amount, and an
-// empty list is no list.
+// same compares values as Kubernetes does: quantities by their amount, and an empty list equals
+// none.
 func same(old, new reflect.Value) bool {
 	return equality.Semantic.DeepEqual(old.Interface(), new.Interface())
 }
 
-// maps compares two maps with values that are no structures, in the order of
-// their keys.
+// maps compares two maps of scalars in the order of their keys.
 func (d *differ) maps(at *location, old, new reflect.Value) {
 	if old.Len() == 0 && new.Len() == 0 {
 		return
@@ -147,8 +141,8 @@ func (d *differ) slices(at *location, old, new reflect.Value) {
 	}
 }
 
-// entries compares two lists by position. Disks that are plugged are found by what they
-// are: they have no position.
+// entries compares two lists by position. Plugged disks have no position and are matched by
+// claim.
 func (d *differ) entries(at *location, old, new reflect.Value) {
 	was, hot := d.divide(d.old, old)
 	is, wanted := d.divide(d.new, new)
@@ -182,7 +176,6 @@ func (d *differ) entries(at *location, old, new reflect.Value) {
 	}
 }
 
-// entry compares two entries of lists.
 func (d *differ) entry(at *location, old, new reflect.Value, same bool) {
 	if same {
 		d.structs(at, old, new)
@@ -191,8 +184,8 @@ func (d *differ) entry(at *location, old, new reflect.Value, same bool) {
 	}
 }
 
-// sameThing reports whether the entry at a position is still what it was at another, so
-// that a difference is one of its properties.
+// sameThing reports whether two entries are the same thing, so that a difference is one of its
+// properties.
 func (d *differ) sameThing(old, new reflect.Value, i, j int) bool {
 	switch a := old.Index(i).Addr().Interface().(type) {
 	case *spec.Network:
@@ -212,8 +205,7 @@ func (d *differ) sameThing(old, new reflect.Value, i, j int) bool {
 	return true
 }
 
-// leaf records a difference between two values. equal is asked only if both are
-// present.
+// leaf records a difference between two values. equal is called only if both are present.
 func (d *differ) leaf(at *location, old, new reflect.Value, hadOld, hasNew bool, equal func() bool) {
 	if !hadOld && !hasNew || hadOld && hasNew && equal() {
 		return
@@ -245,8 +237,8 @@ func (d *differ) leaf(at *location, old, new reflect.Value, hadOld, hasNew bool,
 	d.changes = append(d.changes, c)
 }
 
-// sameJSON compares two free-form documents. The order of keys does not matter
-// to their readers, the spelling of numbers may.
+// sameJSON compares two free-form documents. The order of keys does not matter to their readers;
+// the notation of numbers may.
 func sameJSON(a, b *runtime.RawExtension) bool {
 	x, errX := manifest.RawJSON(a)
 	y, errY := manifest.RawJSON(b)
@@ -268,12 +260,11 @@ func decodeJSON(raw json.RawMessage) (any, bool) {
 	return v, dec.Decode(&v) == nil
 }
 
-// toJSON writes a value of the specification.
 func toJSON(v reflect.Value) json.RawMessage {
 	text, err := plainjson.Marshal(v.Interface())
 	if err != nil {
-		// Only a RawExtension that holds no JSON gets here, which spec.Validate
-		// refuses. It is still worth naming.
+		// Only a RawExtension without valid JSON gets here, which spec.Validate refuses. It is
+		// still reported.
 		raw, _ := json.Marshal(fmt.Sprintf("(not JSON: %v)", err))
 		return raw
 	}

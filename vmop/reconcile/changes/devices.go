@@ -9,7 +9,7 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// Reasons of disks that come and go.
+// Reasons of disks that are plugged or unplugged.
 const (
 	deviceWaits = "while the machine runs disks come and go only where nothing else waits for its restart"
 	deviceGoes  = "the guest is asked to release it"
@@ -17,8 +17,8 @@ const (
 	hasAlready  = "the machine that runs has it so"
 )
 
-// divide are the positions of a list's entries that have a place in an order, and the
-// others by their claims.
+// divide separates a list's entries into positions of those with a place in the order, and
+// plugged ones by claim.
 func (d *differ) divide(vm *spec.VirtualMachine, list reflect.Value) (ordered []int, plugged map[string]int) {
 	ordered = make([]int, 0, list.Len())
 	for i := range list.Len() {
@@ -38,7 +38,7 @@ func (d *differ) divide(vm *spec.VirtualMachine, list reflect.Value) (ordered []
 	return ordered, plugged
 }
 
-// claimOf is the claim of an entry of a list; empty for what has none.
+// claimOf returns the claim of an entry of a list, or "".
 func claimOf(vm *spec.VirtualMachine, list reflect.Value, i int) string {
 	switch e := list.Index(i).Addr().Interface().(type) {
 	case *spec.Disk:
@@ -54,19 +54,18 @@ func claimOf(vm *spec.VirtualMachine, list reflect.Value, i int) string {
 	return ""
 }
 
-// deviceChange is what a change is to the places for disks that are plugged.
+// deviceChange is how a change relates to plugged disks.
 type deviceChange int
 
 const (
-	// deviceNone has nothing to do with them.
+	// deviceNone is unrelated to them.
 	deviceNone deviceChange = iota
-	// deviceMay is a disk that can come, or go, while the machine runs.
+	// deviceMay is a disk that can be plugged or unplugged while the machine runs.
 	deviceMay
-	// deviceIs is one that has come already.
+	// deviceIs is one that is plugged already.
 	deviceIs
 )
 
-// device says what a change is that has an old value, or a new one.
 func (d *differ) device(at *location, had, has bool) deviceChange {
 	if !d.options.PlugsDisks || had == has || at.kind != inList {
 		return deviceNone
@@ -87,8 +86,8 @@ func (d *differ) device(at *location, had, has bool) deviceChange {
 	kind := deviceNone
 	plugged := disk.claim != "" && slices.Contains(d.options.Plugged, disk.claim)
 	switch {
-	// One of a cluster that leaves the manifest has an attachment that goes with it, whatever
-	// else waits.
+	// In a cluster a disk that leaves the manifest has an attachment that is deleted with it,
+	// whatever else waits.
 	case plugged && (has || d.options.Pod != nil):
 		kind = deviceIs
 	case plugged, has && Pluggable(vm, disk.claim):
@@ -100,10 +99,11 @@ func (d *differ) device(at *location, had, has bool) deviceChange {
 	return kind
 }
 
-// Pluggable reports whether a disk of a machine, by its claim, is one that can come while the
-// machine runs: a volume of its own at no place in the boot order, behind another disk. Where the
-// manifest has no boot order, that of the lists is it, in which the disks of spec.blockDeviceRefs
-// follow those of spec.vm.disks: one that comes between them is not plugged.
+// Pluggable reports whether a disk of a machine, by its claim, can be plugged while the machine
+// runs: a volume of its own that has no place in the boot order and follows another disk. Where
+// the manifest has no boot order, it is that of the lists, in which the disks of
+// spec.blockDeviceRefs follow those of spec.vm.disks: one that is inserted between them is not
+// plugged.
 func Pluggable(vm *spec.VirtualMachine, claim string) bool {
 	if vm == nil || claim == "" {
 		return false
@@ -134,8 +134,7 @@ func Pluggable(vm *spec.VirtualMachine, claim string) bool {
 	return false
 }
 
-// settleDevices says of the disks that come and go what becomes of them, now that all
-// other changes are known.
+// settleDevices determines how plugged disks are applied, now that all other changes are known.
 func (d *differ) settleDevices() {
 	waits := false
 	for i := range d.changes {
@@ -157,8 +156,8 @@ func (d *differ) settleDevices() {
 	}
 }
 
-// judgePlaces says which of the disks that could come to a machine in a cluster wait
-// nevertheless. What has a place keeps it.
+// judgePlaces determines which of the pluggable disks of a machine in a cluster wait
+// nevertheless. Plugged ones stay.
 func (d *differ) judgePlaces() {
 	pod := d.options.Pod
 	places := 0
@@ -183,8 +182,8 @@ func (d *differ) judgePlaces() {
 	}
 }
 
-// keepsOut says why a disk that could be plugged waits for the next start; places are those
-// for plugged disks that are taken.
+// keepsOut returns why a pluggable disk waits for the next start; places is the number of places
+// for plugged disks in use.
 func (p *Pod) keepsOut(disk *coming, places int) string {
 	holds, known := p.Contents[disk.claim]
 	by := slices.IndexFunc(p.Attachments, func(a Attachment) bool { return !a.Own && a.Claim == disk.claim })

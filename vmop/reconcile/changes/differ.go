@@ -7,28 +7,27 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// differ walks two specifications side by side.
 type differ struct {
 	old, new *spec.VirtualMachine
 	options  Options
 	changes  []Change
-	// devices are the positions in changes of disks that come or go while the machine
-	// runs, if nothing else waits for a restart.
+	// devices are the positions in changes of disks that are plugged or unplugged if nothing else
+	// waits for a restart.
 	devices []int
 	// coming are the disks that are plugged, or may be.
 	coming []coming
-	// places are, of entries that are removed, the paths that they would have if no disk
-	// was plugged, by their positions in changes.
+	// places are, for removed entries by their positions in changes, the paths that they would
+	// have without plugged disks.
 	places map[int]string
 }
 
-// location is a place in both manifests. It becomes text only where there is a
-// difference, so that comparing equal machines costs next to nothing.
+// location is a place in both manifests. It is formatted only for a difference, so that comparing
+// equal machines costs next to nothing.
 type location struct {
 	parent *location
 	kind   locationKind
 	name   string // of a field, or a key of a map
-	index  int    // in a list: the new one, unless it is not there
+	index  int    // in a list: the new one, if it exists
 	was    int    // in the old list
 }
 
@@ -40,14 +39,14 @@ const (
 	inList
 )
 
-// path is the JSON path, as field.Path of apimachinery writes it.
+// path returns the JSON path, as field.Path of apimachinery writes it.
 func (l *location) path() string {
 	var b strings.Builder
 	l.write(&b, false)
 	return b.String()
 }
 
-// pattern is the path without positions and keys, by which [rules] are found.
+// pattern returns the path without positions and keys, the key of [rules].
 func (l *location) pattern() string {
 	var b strings.Builder
 	l.write(&b, true)

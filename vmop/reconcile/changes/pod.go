@@ -7,7 +7,7 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// StartedWith is the pod of a machine that runs with a manifest, and with no attachments.
+// StartedWith returns the pod of a machine that runs with a manifest, without attachments.
 func StartedWith(vm *spec.VirtualMachine) *Pod {
 	pod := &Pod{}
 	if vm == nil {
@@ -25,8 +25,8 @@ func StartedWith(vm *spec.VirtualMachine) *Pod {
 	return pod
 }
 
-// plugged are the disks that the machine has by attachments of its own. What its pod has,
-// it has from its start.
+// plugged returns the disks that the machine has by its own attachments. The pod's volumes it has
+// from its start.
 func (p *Pod) plugged() []string {
 	var out []string
 	for i := range p.Attachments {

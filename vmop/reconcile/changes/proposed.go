@@ -7,10 +7,9 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// Proposed is [Between] for a manifest of a machine that runs and one that somebody
-// proposes, where the machine may run with yet another one. waits are the changes that
-// would wait for its restart if it had the proposed one: what Between says of each
-// difference then gives way to whether it is among them.
+// Proposed is [Between] for the manifest of a running machine and a proposed one, where the
+// machine may run with yet another one. waits are the changes that would wait for its restart
+// with the proposed one: whether a difference is among them replaces Between's result for it.
 func Proposed(old, new *spec.VirtualMachine, waits []spec.AwaitingChange, o Options) []Change {
 	d := compare(manifest.Defaulted(old), manifest.Defaulted(new), o)
 	for i := range d.changes {
@@ -23,7 +22,7 @@ func Proposed(old, new *spec.VirtualMachine, waits []spec.AwaitingChange, o Opti
 			path = place
 		}
 		at := slices.IndexFunc(waits, func(w spec.AwaitingChange) bool {
-			// Disks that are removed are counted in one list, all others in another.
+			// Removed disks are counted in one list, all others in another.
 			return removesDisk(w.Operation, w.Path) == removesDisk(c.Operation, path) && (isOrContains(w.Path, path) || isOrContains(path, w.Path))
 		})
 		switch {

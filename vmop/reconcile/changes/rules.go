@@ -12,8 +12,8 @@ import (
 
 // rule is when a change of a field takes effect.
 type rule struct {
-	// pattern is the field's JSON path with [] for any position. A rule holds
-	// for everything below it that has no rule of its own.
+	// pattern is the field's JSON path with [] for any position. A rule applies to everything
+	// below it that has no rule of its own.
 	pattern string
 	applied Applied
 	reason  string
@@ -30,17 +30,16 @@ const (
 	claimKept = "Kubernetes does not change this of a volume claim that exists"
 )
 
-// rules is the table of what reaches a running machine. Every field of the
-// specification that is not a structure of its own package has an entry, and a
-// test fails for one that has not: the author of a field decides here.
+// rules is the table of what reaches a running machine. Every field of the specification that is
+// not a structure of its own package has an entry, and a test fails for one without: the author
+// of a field decides here.
 //
-// Beyond the machine itself, what nothing of the running machine uses is live
-// (the viewer's host and proxy), and what QEMU or the pod is started with is
-// not.
+// Beyond the machine itself, what the running machine does not use is live (the viewer's host and
+// proxy), and what QEMU or the pod is started with is not.
 var rules = slices.Concat(own, displayRules())
 
-// displayRules are those of the fields that displays have by the table of their protocols: QEMU
-// and the pod are started with them.
+// displayRules returns the rules of fields from the table of display protocols: QEMU and the pod
+// are started with them.
 func displayRules() []rule {
 	var out []rule
 	for _, p := range limits.DisplayProtocols() {
@@ -56,7 +55,7 @@ func displayRules() []rule {
 	return out
 }
 
-// own are the rules of [rules] that no other table has.
+// own are the rules that no other table has.
 var own = []rule{
 	{labels, AppliedLive, ""},
 	{annotations, AppliedLive, ""},
@@ -186,17 +185,17 @@ var own = []rule{
 
 // Field is an entry of the table of what reaches a running machine.
 type Field struct {
-	// Path is the field's JSON path with [] for any position in a list. The entry
-	// holds for everything below it that has none of its own.
+	// Path is the field's JSON path with [] for any position in a list. The entry applies to
+	// everything below it that has none of its own.
 	Path string
-	// Applied is when a change takes effect; Reason is why, where that is not plain.
+	// Applied is when a change takes effect; Reason is why, if not obvious.
 	Applied Applied
 	Reason  string
 }
 
-// Fields is the table, in the order of the manifest as far as it has one. What depends
-// on more than the field, such as currentCpus above the maximum, the growth of a disk
-// or an entry of a list that comes or goes, only [Between] knows.
+// Fields returns the table, in the order of the manifest as far as it has one. Effects that
+// depend on more than the field, such as currentCpus above the maximum, the growth of a disk or
+// an added or removed list entry, are known only to [Between].
 func Fields() []Field {
 	var out []Field
 	for _, r := range rules {
@@ -205,8 +204,8 @@ func Fields() []Field {
 	return out
 }
 
-// tabled finds the rule of a field. A structure that comes or goes as a whole
-// is live only if all of it is; an entry of a list that does is a device.
+// tabled finds the rule of a field. A structure added or removed as a whole is live only if all
+// of it is; such an entry of a list is a device.
 func tabled(pattern string) rule {
 	within := rule{pattern, AppliedLive, ""}
 	found := false
@@ -227,7 +226,7 @@ func tabled(pattern string) rule {
 	return within
 }
 
-// effect is the table with what depends on more than the field.
+// effect applies the table and what depends on more than the field.
 func (d *differ) effect(at *location) (Applied, string) {
 	pattern := at.pattern()
 	r := tabled(pattern)
@@ -264,7 +263,7 @@ func (d *differ) effect(at *location) (Applied, string) {
 	return r.applied, r.reason
 }
 
-// CurrentCPUs is the number of CPUs that a machine starts with.
+// CurrentCPUs returns the number of CPUs that a machine starts with.
 func CurrentCPUs(m *spec.Machine) int32 {
 	if m == nil || m.CurrentCPUs == nil {
 		return 1
@@ -272,8 +271,8 @@ func CurrentCPUs(m *spec.Machine) int32 {
 	return *m.CurrentCPUs
 }
 
-// renamed explains that a disk has another volume, where the manifests alone do
-// not show it: the names of templates without one count their position.
+// renamed explains that a disk has another volume, where the manifests alone do not show it: the
+// names of unnamed templates contain their position.
 func (d *differ) renamed(i int) string {
 	if i >= len(d.old.Spec.VM.Disks) || i >= len(d.new.Spec.VM.Disks) {
 		return ""
@@ -285,8 +284,8 @@ func (d *differ) renamed(i int) string {
 	return fmt.Sprintf("the disk %s becomes %s, which has a volume of its own", was, is)
 }
 
-// storage returns what a change of a disk's requested size does. Kubernetes enlarges a claim that
-// is bound and never shrinks one.
+// storage returns the effect of a change of a disk's requested size. Kubernetes enlarges a bound
+// claim and never shrinks one.
 func (d *differ) storage(at *location) (Applied, string) {
 	i, j := at.entryIndex()
 	was := d.old.Spec.VM.Disks[i].VolumeClaimTemplate.Spec
@@ -304,7 +303,7 @@ func (d *differ) storage(at *location) (Applied, string) {
 	return AppliedRestart, "the volume grows at once; the guest sees the new size after a restart"
 }
 
-// imageSize returns what a change of the size of a disk that is made of an image does.
+// imageSize returns the effect of a change of the size of a disk made from an image.
 func (d *differ) imageSize(at *location) (Applied, string) {
 	i, j := at.entryIndex()
 	was, is := d.old.Spec.VM.Disks[i].Template(), d.new.Spec.VM.Disks[j].Template()
@@ -322,8 +321,7 @@ func (d *differ) imageSize(at *location) (Applied, string) {
 	return AppliedRestart, "the volume grows at once; the disk image on it, and what the guest sees, with the next start"
 }
 
-// entryIndex is the position of the list entry that the place is in, in the old and in the
-// new list.
+// entryIndex returns the position of the enclosing list entry in the old and in the new list.
 func (l *location) entryIndex() (was, is int) {
 	for l.kind != inList {
 		l = l.parent

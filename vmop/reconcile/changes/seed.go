@@ -5,11 +5,11 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// metaData is where a manifest says what cloud-init knows its guest by.
+// metaData is the field that identifies the guest to cloud-init.
 const metaData = "spec.cloudInit.metaData"
 
-// seedDocuments are what cloud-init reads once for each instance-id, and what it does with
-// another one of a guest that it has set up already.
+// seedDocuments are what cloud-init reads once for each instance-id, and how it handles a changed
+// one for a guest that is set up already.
 var seedDocuments = []struct{ field, does string }{
 	{"spec.cloudInit.userData", ofUserData},
 	{"spec.cloudInit.userDataFrom", ofUserData},
@@ -20,16 +20,16 @@ var seedDocuments = []struct{ field, does string }{
 }
 
 const (
-	// A module of cloud-init that had nothing to do has not run, and may with the next
-	// boot: seen of write_files with 22.4.
+	// A module of cloud-init that had nothing to do has not run, and may at the next boot:
+	// observed for write_files with 22.4.
 	ofUserData = "acts only on what is for each boot, such as bootcmd, and perhaps on sections that are new"
 	ofNetwork  = "keeps the network that it has set up"
 	anew       = "everything anew, with other SSH host keys"
 )
 
-// OfKnownInstance says what another document of a machine's seed, at the path of its
-// field, means for a guest that cloud-init has set up under the machine's instance-id: next
-// to nothing, and what would apply it. It is empty for what is no such document.
+// OfKnownInstance returns how a changed seed document, at the path of its field, affects a guest
+// that cloud-init has set up under the machine's instance-id: hardly at all; and what would apply
+// it. It is empty for other fields.
 func OfKnownInstance(vm *spec.VirtualMachine, path string) string {
 	if vm == nil || !vm.Spec.HasSeed() {
 		return ""
@@ -47,12 +47,12 @@ func OfKnownInstance(vm *spec.VirtualMachine, path string) string {
 	return ""
 }
 
-// seed tells what a change of what cloud-init reads does, beside that it waits for a
+// seed returns the effect of a change of what cloud-init reads, besides that it waits for a
 // restart.
 func (d *differ) seed(at *location, pattern string) string {
 	switch {
 	case !d.old.Spec.HasSeed() || !d.new.Spec.HasSeed():
-		return "" // the guest sees its first, or its last
+		return "" // the guest gets its first seed, or loses it
 	case manifest.InstanceID(d.old) == manifest.InstanceID(d.new):
 		return OfKnownInstance(d.new, pattern)
 	case pattern == metaData, pattern == metaData+"[]" && at.name == manifest.InstanceIDKey:
