@@ -12,8 +12,7 @@ type Reason string
 
 // The reasons.
 const (
-	// NotPermitted means that the user was granted neither accessConsole nor
-	// takeConsole.
+	// NotPermitted means that the user was granted neither accessConsole nor takeConsole.
 	NotPermitted Reason = "NotPermitted"
 	// NotRunning means that the machine does not run.
 	NotRunning Reason = "NotRunning"
@@ -33,8 +32,8 @@ type Access struct {
 }
 
 // MayOpen decides whether the user may open the machine's console. The machine has to run. With
-// takeConsole that is all. With accessConsole no other viewer may be connected, and no other user
-// be logged in by the agent in the guest.
+// takeConsole that suffices. With accessConsole no other viewer may be connected, and no other
+// user be logged in by the guest's agent.
 func MayOpen(vm *spec.VirtualMachine, may pool.Actions, user string) Access {
 	if vm == nil {
 		return deny(NotPermitted, "there is no machine")

@@ -13,7 +13,7 @@ import (
 	"github.com/vmop/sdk/vmop/names"
 )
 
-// Certificate returns what a viewer must know of a display with TLS, from the Secret with its
+// Certificate returns what a viewer needs of a display with TLS, from the Secret with its
 // certificate: the certificates of authorities to trust, and the subject to expect, for a
 // [ViewerFile]. The authorities are empty if the Secret has none, as with cert-manager's ACME
 // issuers: the viewer's system then has to trust the issuer. The subject is empty if it has no
@@ -38,7 +38,6 @@ func Certificate(secret *corev1.Secret) (authorities, subject string, err error)
 	return authorities, viewerSubject(cert), nil
 }
 
-// first is the first certificate of a key.
 func first(key string, data []byte) (*x509.Certificate, error) {
 	block, _ := pem.Decode(data)
 	if block == nil || block.Type != "CERTIFICATE" {
@@ -51,16 +50,14 @@ func first(key string, data []byte) (*x509.Certificate, error) {
 	return cert, nil
 }
 
-// subjectNames are how OpenSSL, by which viewers compare subjects, calls their
-// parts.
+// subjectNames are OpenSSL's names of the parts of a subject, by which viewers compare them.
 var subjectNames = map[string]string{
 	"2.5.4.3": "CN", "2.5.4.5": "serialNumber", "2.5.4.6": "C", "2.5.4.7": "L", "2.5.4.8": "ST", "2.5.4.9": "street",
 	"2.5.4.10": "O", "2.5.4.11": "OU", "2.5.4.17": "postalCode", "1.2.840.113549.1.9.1": "emailAddress", "0.9.2342.19200300.100.1.25": "DC",
 }
 
-// viewerSubject writes a certificate's subject as SPICE's viewers read it: NAME=VALUE
-// in the order of the certificate, separated by commas, with backslashes before
-// commas and backslashes.
+// viewerSubject formats a certificate's subject for SPICE's viewers: NAME=VALUE in the order of
+// the certificate, separated by commas, with backslashes before commas and backslashes.
 func viewerSubject(cert *x509.Certificate) string {
 	var parts []string
 	named := false

@@ -13,10 +13,9 @@ const (
 	IPv6 Family = "ipv6"
 )
 
-// Host is the address or name at which a viewer reaches the display: the server
-// that the manifest names, else the first of the pod's addresses of the
-// preferred family ([IPv4] if it is empty), else its first address. It is empty
-// if there is none: the pod has no address yet.
+// Host returns the address or name at which a viewer reaches the display: the server that the
+// manifest names, else the first of the pod's addresses of the preferred family ([IPv4] if it is
+// empty), else its first address. It is empty if the pod has no address yet.
 func Host(server string, podIPs []string, prefer Family) string {
 	if server != "" {
 		return server

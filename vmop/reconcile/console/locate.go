@@ -14,8 +14,8 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// ErrNoDisplay is the error of [Locate] for a machine that does not serve its
-// display by the protocol.
+// ErrNoDisplay is the error of [Locate] for a machine that does not serve its display by the
+// protocol.
 var ErrNoDisplay = errors.New("it has no such display")
 
 // Place is where the display of a machine is.
@@ -26,26 +26,26 @@ type Place struct {
 	Port int
 	// Proxy is the URL of a proxy that viewers go through; empty without one.
 	Proxy string
-	// Tunnel is true if Host is an address of the pod, which is reached inside of the cluster, or
-	// from within the pod only. A viewer elsewhere goes through Proxy if there is one, and needs a
-	// tunnel to PodPort if not.
+	// Tunnel is true if Host is an address of the pod, which is reachable only inside of the
+	// cluster, or only from within the pod. A viewer elsewhere uses Proxy if there is one, and
+	// else needs a tunnel to PodPort.
 	Tunnel bool
 	// PodPort is the port in the pod.
 	PodPort int
-	// TLSSecret is the name of the Secret with the certificate of the display, which
-	// takes nothing but TLS then; empty without one. See [Certificate].
+	// TLSSecret is the name of the Secret with the certificate of the display, which then accepts
+	// only TLS; empty without one. See [Certificate].
 	TLSSecret string
 }
 
-// Locate returns where a display of a machine is, whose pod runs:
+// Locate returns where a display of a machine with a running pod is:
 //
 //   - at the server that the manifest names (spec.vm.display.spice.server),
 //   - or at the node, if the port of the display is one of the node's,
 //   - or at the pod, see [Place.Tunnel].
 //
-// Of several addresses of a node or pod the first of the preferred family is taken, [IPv4] if it is
-// empty, else the first. These are VM-Operator's rules, whose pods are all in the network of their
-// nodes.
+// Of several addresses of a node or pod the first of the preferred family is used, [IPv4] if it
+// is empty, else the first. These are VM-Operator's rules, whose pods are all in the network of
+// their nodes.
 func Locate(vm *spec.VirtualMachine, pod *corev1.Pod, protocol Protocol, prefer Family) (Place, error) {
 	stored := vm
 	vm = manifest.Defaulted(vm) // without a status
@@ -87,7 +87,7 @@ func Locate(vm *spec.VirtualMachine, pod *corev1.Pod, protocol Protocol, prefer 
 		if port.HostPort != 0 {
 			p.Port = int(port.HostPort)
 		}
-	case port == nil: // it admits any client, and listens for its own pod only
+	case port == nil: // such a display listens for its own pod only
 		p.Host, p.Tunnel = "127.0.0.1", true
 		if pod.Spec.HostNetwork {
 			p.PodPort = int(objects.ListeningPort(vm, &objects.Settings{}, spec.DisplayPort{Name: name, Port: int32(p.PodPort)}))
@@ -102,7 +102,6 @@ func Locate(vm *spec.VirtualMachine, pod *corev1.Pod, protocol Protocol, prefer 
 	return p, nil
 }
 
-// podPort is a port of a pod by its name.
 func podPort(pod *corev1.Pod, name string) *corev1.ContainerPort {
 	for i := range pod.Spec.Containers {
 		ports := pod.Spec.Containers[i].Ports
@@ -121,8 +120,8 @@ func podIPs(pod *corev1.Pod) []string {
 	return out
 }
 
-// hostIPs are the addresses of a pod's node. An older kubelet reports one, and the others of a pod
-// in the node's network are the pod's.
+// hostIPs returns the addresses of a pod's node. An older kubelet reports one; those of a pod in
+// the node's network complete them.
 func hostIPs(pod *corev1.Pod) []string {
 	out := []string{pod.Status.HostIP}
 	for _, ip := range pod.Status.HostIPs {

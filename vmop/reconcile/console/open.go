@@ -16,11 +16,12 @@ import (
 const (
 	// StatusManager is the field manager that owns status.consoleUser.
 	StatusManager = "vmop-console"
-	// DefaultValidity is how long a password is valid by default. (VM-Operator: passwordValidity.)
+	// DefaultValidity is how long a password is valid by default. (VM-Operator:
+	// passwordValidity.)
 	DefaultValidity = 10 * time.Second
-	// PasswordWait is how long a machine gets to take over a new password. The
-	// file has to reach its pod, which the kubelet may take longer for; after
-	// this time the password is handed out nevertheless.
+	// PasswordWait is how long to wait for a machine to apply a new password. The kubelet may
+	// take longer to update the pod's file; after this time the password is returned
+	// nevertheless.
 	PasswordWait = 1500 * time.Millisecond
 )
 
@@ -33,26 +34,24 @@ type Request struct {
 	VM *spec.VirtualMachine
 	// User is the user's name.
 	User string
-	// Secret is the display secret of the machine, as
-	// [objects.PickDisplaySecret] finds it; nil if it has none.
+	// Secret is the display secret of the machine, as [objects.PickDisplaySecret] finds it; nil
+	// if it has none.
 	Secret *corev1.Secret
 	// Now is the time.
 	Now time.Time
-	// Validity is how long a new password can be used; 0 means
-	// [DefaultValidity].
+	// Validity is how long a new password can be used; 0 means [DefaultValidity].
 	Validity time.Duration
-	// Candidate is a random password, which becomes that of the display if it
-	// needs a new one: sixteen random bytes in base64, as VM-Operator makes them.
-	// Of the password of a VNC display eight characters count.
+	// Candidate is a random password, used if the display needs a new one: sixteen random bytes
+	// in base64, as in VM-Operator. VNC uses only eight characters of a password.
 	Candidate string
 }
 
-// Plan is what is done to open a console, in the order of the fields.
+// Plan is what to do to open a console, in the order of the fields.
 type Plan struct {
-	// User is to be written to the machine's status; nil if it is there.
+	// User is to be written to the machine's status; nil if it is there already.
 	User *UserUpdate
-	// NewPassword is to be written to the secret; nil if no password is needed
-	// or the stored one can be used.
+	// NewPassword is to be written to the secret; nil if no password is needed or the stored one
+	// can be used.
 	NewPassword *PasswordUpdate
 	// Serial is the value that status.displayPasswordSerial has, or exceeds, once the machine has
 	// the new password; Wait is how long to wait for it. Both are 0 if there is nothing to wait
@@ -67,15 +66,15 @@ type Plan struct {
 type UserUpdate struct {
 	Namespace, Name string
 	UID             types.UID
-	// ResourceVersion is that of the machine on which it was decided that the
-	// user may open the console.
+	// ResourceVersion is that of the machine for which it was decided that the user may open the
+	// console.
 	ResourceVersion string
 	User            string
 }
 
-// Patch returns the JSON merge patch for the subresource status of the machine,
-// to be sent with the field manager [StatusManager]. The API server answers 409
-// Conflict if the machine has changed since.
+// Patch returns the JSON merge patch for the subresource status of the machine, to be sent with
+// the field manager [StatusManager]. The API server answers 409 Conflict if the machine has
+// changed since.
 func (u *UserUpdate) Patch() ([]byte, error) {
 	return json.Marshal(map[string]any{
 		"metadata": metadata(u.UID, u.ResourceVersion),
@@ -89,16 +88,16 @@ type PasswordUpdate struct {
 	UID             types.UID
 	ResourceVersion string
 	Password        string
-	// Expiry is when the password becomes useless, in whole seconds.
+	// Expiry is when the password expires, in whole seconds.
 	Expiry time.Time
 }
 
-// Patch returns the JSON merge patch for the secret. The API server answers 409
-// Conflict if the secret has changed since, such as by another user's request.
+// Patch returns the JSON merge patch for the secret. The API server answers 409 Conflict if the
+// secret has changed since, such as by another user's request.
 func (u *PasswordUpdate) Patch() ([]byte, error) {
 	return json.Marshal(map[string]any{
 		"metadata": metadata(u.UID, u.ResourceVersion),
-		// Encoding makes base64 of bytes.
+		// Bytes are encoded as base64.
 		"data": map[string][]byte{
 			names.PasswordKey:       []byte(u.Password),
 			names.PasswordExpiryKey: []byte(strconv.FormatInt(u.Expiry.Unix(), 10)),
@@ -106,7 +105,7 @@ func (u *PasswordUpdate) Patch() ([]byte, error) {
 	})
 }
 
-// String leaves the password out, for logs.
+// String omits the password, for logs.
 func (u *PasswordUpdate) String() string {
 	return fmt.Sprintf("new password in secret %s/%s until %s", u.Namespace, u.Name, u.Expiry.UTC().Format(time.RFC3339))
 }
@@ -124,10 +123,10 @@ func metadata(uid types.UID, resourceVersion string) map[string]any {
 
 // Open decides with which password the user gets to the display.
 //
-// There is none if the machine has no display secret, or if it was started
-// without one (a displayPasswordSerial of -1): passwords cannot be turned on
-// while it runs. A stored password is used if it does not expire, or not before
-// a new one would. Else the candidate becomes the new password.
+// There is none if the machine has no display secret, or if it was started without one (a
+// displayPasswordSerial of -1): passwords cannot be enabled while it runs. A stored password is
+// used if it does not expire, or not before a new one would. Otherwise the candidate becomes the
+// new password.
 func Open(r Request) (Plan, error) {
 	vm := r.VM
 	if vm == nil {
@@ -153,7 +152,7 @@ func Open(r Request) (Plan, error) {
 	if validity <= 0 {
 		validity = DefaultValidity
 	}
-	// Whole seconds, rounded up: a validity below one second is not none.
+	// Rounded up to whole seconds: a validity below one second must not become 0.
 	until := time.Unix(r.Now.Add(validity+time.Second-1).Unix(), 0)
 	if password := r.Secret.Data[names.PasswordKey]; len(password) > 0 && lasts(r.Secret, until) {
 		p.Password = string(password)
@@ -170,8 +169,9 @@ func Open(r Request) (Plan, error) {
 	return p, nil
 }
 
-// lasts reports whether the secret's password can be used after the given time. Expiries are what
-// QEMU takes: now, never, +<seconds>, or a Unix time. The start of a relative one is not known.
+// lasts reports whether the secret's password can be used after the given time. Expiries are in
+// QEMU's format: now, never, +<seconds>, or a Unix time. The start of a relative one is not
+// known.
 func lasts(secret *corev1.Secret, until time.Time) bool {
 	expiry, given := secret.Data[names.PasswordExpiryKey]
 	if !given || string(expiry) == "never" {

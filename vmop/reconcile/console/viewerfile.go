@@ -12,7 +12,7 @@ import (
 // MIMEType is the type of a [ViewerFile], by which a browser finds the viewer.
 const MIMEType = "application/x-virt-viewer"
 
-// FileExtension is how the name of a [ViewerFile] ends.
+// FileExtension is the extension of a [ViewerFile].
 const FileExtension = ".vv"
 
 // Protocol is how a display is served.
@@ -31,27 +31,24 @@ type ViewerFile struct {
 	Protocol Protocol
 	Host     string
 	Port     int
-	// TLS means that the display accepts nothing else. Viewers of SPICE then trust Authorities,
-	// certificates in PEM's form, and expect Subject of the display if it is not empty, else Host;
-	// those of VNC trust what the viewer's user has set up.
+	// TLS means that the display accepts only TLS. Viewers of SPICE then trust Authorities,
+	// certificates in PEM form, and expect Subject of the display if it is not empty, else Host;
+	// those of VNC trust what the viewer's user has configured.
 	TLS         bool
 	Authorities string
 	Subject     string
 	// Password is the password of the display, if it has one.
 	Password string
-	// Proxy is the URL of a proxy, such as http://proxy:3128. Viewers have one
-	// for SPICE only.
+	// Proxy is the URL of a proxy, such as http://proxy:3128. Viewers use one for SPICE only.
 	Proxy string
-	// Title is what the viewer's window is called; empty leaves it to the
-	// viewer.
+	// Title is the title of the viewer's window; empty leaves it to the viewer.
 	Title string
-	// DeleteThisFile makes the viewer delete the file when it has read it, and
-	// with it the password.
+	// DeleteThisFile makes the viewer delete the file after reading it, and with it the password.
 	DeleteThisFile bool
 }
 
-// Marshal returns the content of the file. It has the form of GLib's key files:
-// the values are UTF-8 with escapes for what would end or change them.
+// Marshal returns the content of the file, in the format of GLib's key files: the values are
+// UTF-8 with escapes for what would end or change them.
 func (f ViewerFile) Marshal() ([]byte, error) {
 	var errs []error
 	problem := func(format string, args ...any) { errs = append(errs, fmt.Errorf("viewer file: "+format, args...)) }
@@ -74,7 +71,7 @@ func (f ViewerFile) Marshal() ([]byte, error) {
 	b.WriteString("[virt-viewer]\n")
 	entry := func(key, value string, required bool) {
 		if !utf8.ValidString(value) || strings.ContainsFunc(value, unwritable) {
-			problem("%s: the value has characters that a key file cannot hold", key) // it may be the password
+			problem("%s: the value has characters that a key file cannot hold", key) // the value may be the password
 			return
 		}
 		if value != "" || required {
@@ -104,11 +101,10 @@ func (f ViewerFile) Marshal() ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-// unwritable are control characters without an escape.
 func unwritable(r rune) bool { return r < ' ' && r != '\t' && r != '\n' && r != '\r' }
 
-// escapeValue writes a value of a key file. Spaces count except at its
-// beginning; GLib strips those at its end too, which the escape also prevents.
+// escapeValue escapes a value of a key file. GLib strips spaces at its beginning, and at its end
+// too.
 func escapeValue(value string) string {
 	value = strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\r", `\r`, "\t", `\t`).Replace(value)
 	head := len(value) - len(strings.TrimLeft(value, " "))
