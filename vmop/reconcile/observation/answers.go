@@ -7,9 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Refused reports whether the API server understood a request and does not want to
-// execute it, rather than being unable to. The request is tried again as a plan
-// says that knows of the refusal.
+// Refused reports whether the API server understood a request and refuses to execute it, rather
+// than being unable to. A plan that knows of the refusal decides about the retry.
 func Refused(err error) bool {
 	switch apierrors.ReasonForError(err) {
 	case metav1.StatusReasonForbidden, metav1.StatusReasonInvalid, metav1.StatusReasonBadRequest,
@@ -22,15 +21,14 @@ func Refused(err error) bool {
 	return false
 }
 
-// Stale reports whether a write failed because the observation that it was decided
-// on was old.
+// Stale reports whether a write failed because it was decided on an old observation.
 func Stale(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
 }
 
-// Answered reports whether it is certain that a request that failed was not
-// executed and will not be. An API server that says that it ran into an error or
-// out of time, and whoever stands before it, may have executed it.
+// Answered reports whether it is certain that a failed request was not executed and will not be.
+// An API server that reports an internal error or a timeout, or a proxy before it, may have
+// executed it.
 func Answered(err error) bool {
 	if Stale(err) || apierrors.IsTooManyRequests(err) {
 		return true

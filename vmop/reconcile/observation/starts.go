@@ -8,25 +8,25 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Starts decides when the machines of one namespace may be given their pods, so
-// that each of several that share a claim sees the pods of those before it. Its
-// zero value is that of a namespace of which nothing is known. It has no lock.
+// Starts decides when the machines of one namespace may get their pods, so that each of several
+// that share a claim sees the pods of those before it. The zero value is for a namespace of which
+// nothing is known. It is not safe for concurrent use.
 //
 // # Why at most one of them gets a pod
 //
-// A pod that uses a claim was made either by this operator, or by somebody else.
+// A pod that uses a claim was created either by this operator or by another client.
 //
 //   - While one machine is being started ([Starts.Begin] said Go, and
 //     [Starts.End] did not follow), no other that has a claim in common with it
-//     is. Whoever comes next therefore comes after the answer to the creation.
+//     is. The next one therefore starts after the answer to the creation.
 //   - From that answer on the pod is in [Starts.Made] until the caches show it;
-//     after that they do, until it is gone. The driver reads Made first and the
+//     after that they do, until it is deleted. The driver reads Made first and the
 //     caches afterwards, so that no pod can pass from the one to the other
-//     unseen. This makes the sight of one's own pods exact, with no request.
+//     unseen. So the operator's own pods are always known, without a request.
 //   - A creation whose outcome is unknown may have happened, or happen yet. Its
 //     claims stay taken until no API server can still be at work on it
-//     ([uncertain]), and all pods are looked at anew.
-//   - Pods of others are looked for at the API server, in a look that began after
+//     ([uncertain]), and all pods are listed anew.
+//   - Pods of others are listed at the API server, in a look that began after
 //     the machine had asked to be started, and when it had all its claims. A pod
 //     that waits for a claim that is only just made is seen by that, too. Several
 //     machines may use the same look: it is no older for the second of them than
@@ -34,26 +34,24 @@ import (
 //   - Pods that the caches watch are left out of a look, but for the first one of a
 //     namespace, now and then, after a doubt, and for machines that refer to
 //     claims by their names. So what a leader before made last, or another
-//     operator makes, is not missed because a watch is late.
+//     operator creates, is not missed because a watch is late.
 //
-// What remains is a pod that somebody else makes between the look and the
-// creation, as it does for everybody who looks before acting. Against that,
-// Kubernetes has the access mode ReadWriteOncePod.
+// What remains is a pod that another client creates between the look and the creation. Against
+// that, Kubernetes has the access mode ReadWriteOncePod.
 type Starts struct {
 	// taken are the claims of machines that are being started.
 	taken map[string]taken
-	// looking: somebody looks at the API server.
+	// looking: a look is in progress.
 	looking bool
-	// last are the latest looks: at pods that nobody watches, and at all.
+	// last are the latest looks: at pods that are not watched, and at all.
 	last [2]*Look
 	// made are pods that the caches may not show yet.
 	made map[string]Made
-	// known is when the latest look at all pods began of which everything that the
-	// caches may lack is in made. Zero after a doubt.
+	// known is when the latest look at all pods began after which everything that the caches may
+	// lack is in made. Zero after a doubt.
 	known time.Time
 }
 
-// taken says which machine a claim is taken by.
 type taken struct {
 	machine string
 	// starting: until the end of the start.
@@ -69,13 +67,13 @@ type Start struct {
 	Machine string
 	// Claims are all that the machine uses or may come to use.
 	Claims []string
-	// Refers: some of them were not made for the machine.
+	// Refers: some of them were not created for the machine.
 	Refers bool
-	// Asked is when all of the claims were there and the pod was wanted first.
+	// Asked is when all of the claims existed and the pod was first wanted.
 	Asked time.Time
 }
 
-// Pod is what matters of a pod to those that share claims with it.
+// Pod is what machines that share claims need to know of a pod.
 type Pod struct {
 	Name, UID string
 	// Version is its resource version.
@@ -83,24 +81,24 @@ type Pod struct {
 	Claims  []string
 	// Watched: the caches show it, sooner or later.
 	Watched bool
-	// Object is the pod itself, for whoever decides with it.
+	// Object is the pod itself, for decisions.
 	Object *corev1.Pod
 }
 
 // Made is a pod that exists though the caches may not show it.
 type Made struct {
 	Pod
-	// At is when it was made or seen.
+	// At is when it was created or seen.
 	At time.Time
 }
 
-// Look is what was seen at the API server.
+// Look is a result of reading pods from the API server.
 type Look struct {
-	// Whole: all pods were looked at, not only those that no cache shows.
+	// Whole: all pods were read, not only those that no cache shows.
 	Whole bool
-	// Began is when it was asked for.
+	// Began is when the request was sent.
 	Began time.Time
-	// Pods are those that have not ended. Nobody changes them.
+	// Pods are those that have not ended. They are not modified.
 	Pods []Pod
 }
 
@@ -108,12 +106,12 @@ type Look struct {
 type Turn int
 
 const (
-	// Wait: come again soon; another machine is at it.
+	// Wait: ask again soon; another machine is being started.
 	Wait Turn = iota
-	// LookAround: look at the pods that nobody watches, give the result to
-	// [Starts.Looked], and ask again.
+	// LookAround: read the pods that are not watched, pass the result to [Starts.Looked], and ask
+	// again.
 	LookAround
-	// LookAtAll is the same for all pods.
+	// LookAtAll is LookAround for all pods.
 	LookAtAll
 	// Go: start. [Starts.End] has to follow.
 	Go
@@ -122,19 +120,18 @@ const (
 const (
 	// lookAge is how old a look may be that a start relies on.
 	lookAge = 2 * time.Second
-	// knownAge is when all pods of a namespace are looked at again in which
-	// machines start.
+	// knownAge is how often all pods of a namespace in which machines start are read.
 	knownAge = 5 * time.Minute
-	// unseen is how long the caches may take to show a pod that was made. One that
-	// they do not show then may be gone, which only a look at all tells.
+	// unseen is how long the caches may take to show a created pod. One that they do not show
+	// then may have been deleted, which only a look at all pods shows.
 	unseen = 5 * time.Second
-	// uncertain is how long a request may still be executed whose answer did not
-	// come: API servers end requests after a minute.
+	// uncertain is how long an unanswered request may still be executed: API servers end requests
+	// after a minute.
 	uncertain = 65 * time.Second
 )
 
-// Begin says what a machine that wants to start does now. With Go it returns the
-// look that the start relies on.
+// Begin returns what a machine that wants to start does now, and with Go the look that the start
+// relies on.
 func (s *Starts) Begin(now time.Time, w Start) (Turn, *Look) {
 	for _, c := range w.Claims {
 		if t, is := s.taken[c]; is && t.machine != w.Machine && !t.over(now) {
@@ -175,7 +172,7 @@ func (s *Starts) Begin(now time.Time, w Start) (Turn, *Look) {
 	return LookAround, nil
 }
 
-// Looked ends what LookAround and LookAtAll asked for; nil says that it failed.
+// Looked ends a look that was asked for; nil means that it failed.
 func (s *Starts) Looked(l *Look) {
 	s.looking = false
 	switch {
@@ -186,7 +183,7 @@ func (s *Starts) Looked(l *Look) {
 		return
 	}
 	s.last[1] = l
-	// What was made before and is not there any more is gone.
+	// What was created before and is not in the look was deleted.
 	for uid, m := range s.made {
 		if m.At.Before(l.Began) {
 			delete(s.made, uid)
@@ -200,8 +197,8 @@ func (s *Starts) Looked(l *Look) {
 	s.known = l.Began
 }
 
-// End says that the start of a machine has ended: with a pod, without one, or
-// without an answer, when nobody knows.
+// End ends the start of a machine: with a pod, without one, or, if answered is false, with an
+// unknown outcome.
 func (s *Starts) End(now time.Time, machine string, pod *Pod, answered bool) {
 	if pod != nil {
 		s.add(Made{*pod, now})
@@ -223,7 +220,7 @@ func (s *Starts) End(now time.Time, machine string, pod *Pod, answered bool) {
 	}
 }
 
-// Doubt has all pods looked at anew: somebody else may have made some.
+// Doubt has all pods read anew, because another client may have created some.
 func (s *Starts) Doubt() { s.known, s.last = time.Time{}, [2]*Look{} }
 
 func (s *Starts) add(m Made) {
@@ -233,8 +230,8 @@ func (s *Starts) add(m Made) {
 	s.made[m.UID] = m
 }
 
-// Made are the pods that the caches may not show. Whoever finds one of them there,
-// or learns from a watch that it is or was there, says so to [Starts.Shown].
+// Made returns the pods that the caches may not show. Call [Starts.Shown] for one that is found
+// there, or that a watch has shown.
 func (s *Starts) Made() []Made {
 	out := make([]Made, 0, len(s.made))
 	for _, m := range s.made {
@@ -244,8 +241,7 @@ func (s *Starts) Made() []Made {
 	return out
 }
 
-// Shown says that the caches show a pod, or one that came after it, or that it is
-// gone.
+// Shown records that the caches show a pod, or a later one, or that it was deleted.
 func (s *Starts) Shown(uid string) { delete(s.made, uid) }
 
 // Idle reports whether nothing has to be remembered of the namespace.
