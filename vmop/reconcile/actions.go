@@ -19,25 +19,23 @@ type Object interface {
 	metav1.Object
 }
 
-// Action is one write. The set of actions is closed, and shared by all kinds: none shrinks a volume
-// claim or changes a secret, one each deletes a claim, a secret and an operation, and those that
-// destroy or overwrite something carry the UID or the resource version that the decision was made
-// on. A kind that needs another write adds it here.
+// Action is one write. The set of actions is closed, and shared by all kinds: none shrinks a
+// volume claim or changes a secret, one each deletes a claim, a secret and an operation, and
+// those that delete or overwrite something have the UID or the resource version that the decision
+// was made on. A kind that needs another write adds it here.
 type Action interface {
 	isAction()
-	// Target is what the action does to which object, in words that a
-	// [Failure] of it has too.
+	// Target is the verb and the object of the action, as in a [Failure] of it.
 	Target() Target
 }
 
-// Certificate is a server's certificate that is to be made, and with it an authority
-// for it alone.
+// Certificate is a server's certificate to generate, with a certificate authority for it alone.
 type Certificate struct {
 	// CommonName is that of the subject.
 	CommonName string
 	// Hosts are the names and addresses of the server.
 	Hosts []string
-	// NotBefore and NotAfter are its time.
+	// NotBefore and NotAfter are its validity.
 	NotBefore, NotAfter time.Time
 }
 
@@ -48,39 +46,36 @@ func (t Target) String() string { return t.Verb + " " + t.Kind + " " + t.Name }
 
 // The actions.
 type (
-	// Apply writes an object by server-side apply, by force, as [names.FieldManager].
-	// If the object has a resource version, it is only written if the stored
-	// one still has it; the API server checks that.
+	// Apply writes an object by server-side apply, by force, as [names.FieldManager]. If the
+	// object has a resource version, the API server writes it only if the stored one still has
+	// it.
 	Apply struct{ Object Object }
 
-	// Create makes an object that must not exist yet, as [names.FieldManager].
-	// AlreadyExists means that the snapshot was old, and ends the execution of
-	// the plan.
+	// Create creates an object that must not exist yet, as [names.FieldManager]. AlreadyExists
+	// means that the snapshot was old, and ends the execution of the plan.
 	Create struct {
 		Object Object
-		// Certificate, if not nil, is what to generate for the Secret that the object is: the
-		// executor of the plan fills its data.
+		// Certificate, if not nil, is what the executor of the plan generates as the data of the
+		// Secret.
 		Certificate *Certificate
 	}
 
 	// UpdateClaim sets labels and annotations of a claim and lets it grow.
 	UpdateClaim struct {
 		Name string
-		// UID and ResourceVersion are those of the claim that was observed.
+		// UID and ResourceVersion are those of the observed claim.
 		UID             types.UID
 		ResourceVersion string
 		// Labels and Annotations are those that are missing or differ.
 		Labels      map[string]string
 		Annotations map[string]string
-		// Storage is the new request; nil leaves it. It is more than the old
-		// one.
+		// Storage is the new, larger request; nil leaves it.
 		Storage *resource.Quantity
 	}
 
-	// DeleteClaim deletes a volume claim, and the data with it, if it still has the
-	// UID and the resource version: it was made for a machine that is being deleted,
-	// whose manifest asks for this, or for a disk as a clone, and never had a volume.
-	// NotFound is success.
+	// DeleteClaim deletes a volume claim, and the data with it, if it still has the UID and the
+	// resource version: it was created for a machine that is being deleted and whose manifest
+	// asks for this, or for a disk as a clone and never had a volume. NotFound is success.
 	DeleteClaim struct {
 		Name string
 		UID  types.UID
@@ -88,8 +83,8 @@ type (
 		ResourceVersion string
 	}
 
-	// DeleteSecret deletes a secret if it still has the UID and the resource version:
-	// a display's, on the same grounds as DeleteClaim. NotFound is success.
+	// DeleteSecret deletes a secret if it still has the UID and the resource version: a
+	// display's, under the conditions of DeleteClaim. NotFound is success.
 	DeleteSecret struct {
 		Name string
 		UID  types.UID
@@ -97,9 +92,8 @@ type (
 		ResourceVersion string
 	}
 
-	// DeleteConfigMap deletes a ConfigMap in which there is nothing, if it still has the
-	// UID and the resource version: one that is there for a Secret, which goes with it.
-	// NotFound is success.
+	// DeleteConfigMap deletes an empty ConfigMap if it still has the UID and the resource
+	// version: one that owns a Secret, which is deleted with it. NotFound is success.
 	DeleteConfigMap struct {
 		Name string
 		UID  types.UID
@@ -107,8 +101,8 @@ type (
 		ResourceVersion string
 	}
 
-	// AnnotatePod sets annotations and labels of the pod, if it still has the UID; nil
-	// removes one. NotFound is success.
+	// AnnotatePod sets annotations and labels of the pod, if it still has the UID; nil removes
+	// one. NotFound is success.
 	AnnotatePod struct {
 		Name        string
 		UID         types.UID
@@ -116,21 +110,20 @@ type (
 		Labels      map[string]*string
 	}
 
-	// AdoptPod makes a pod without an owner that of a machine, and sets annotations, of
-	// which nil removes one, if it still has the UID and the resource version. NotFound
-	// is success.
+	// AdoptPod makes a machine the owner of a pod without one, and sets annotations, of which nil
+	// removes one, if the pod still has the UID and the resource version. NotFound is success.
 	AdoptPod struct {
 		Name string
 		UID  types.UID
 		// ResourceVersion is never empty.
 		ResourceVersion string
-		// Owner is the only owner from then on.
+		// Owner becomes the only owner.
 		Owner       metav1.OwnerReference
 		Annotations map[string]*string
 	}
 
-	// AnnotateConfigMap sets annotations of a ConfigMap, which may be another
-	// operator's, if it still has the UID and the resource version.
+	// AnnotateConfigMap sets annotations of a ConfigMap, which may be another operator's, if it
+	// still has the UID and the resource version.
 	AnnotateConfigMap struct {
 		Name            string
 		UID             types.UID
@@ -138,9 +131,9 @@ type (
 		Annotations     map[string]string
 	}
 
-	// ResizePod asks for other requests of a container of a running pod, by the pod's subresource
-	// resize, if it still has the UID and the resource version. NotFound means that the pod is
-	// gone, or as a [Failure] that the API server does not have the subresource.
+	// ResizePod changes requests of a container of a running pod, by the subresource resize, if
+	// it still has the UID and the resource version. NotFound means that the pod was deleted, or
+	// as a [Failure] that the API server does not have the subresource.
 	ResizePod struct {
 		Name            string
 		UID             types.UID
@@ -150,28 +143,27 @@ type (
 		Requests corev1.ResourceList
 	}
 
-	// DeletePod deletes the pod if it still has the UID. NotFound is success. A
-	// pod that is being deleted can be deleted again to shorten its grace period.
+	// DeletePod deletes the pod if it still has the UID. NotFound is success. A terminating pod
+	// can be deleted again to shorten its grace period.
 	DeletePod struct {
 		Name string
 		UID  types.UID
-		// ResourceVersion is that of a pod that must not have started by now; empty
-		// deletes it whatever became of it.
+		// ResourceVersion is that of a pod that must not have started by now; empty deletes it
+		// unconditionally.
 		ResourceVersion string
-		// GraceSeconds is the grace period: the machine's powerdownTimeout may
-		// have changed since the pod was made.
+		// GraceSeconds is the grace period: the machine's powerdownTimeout may have changed since
+		// the pod was created.
 		GraceSeconds int64
 	}
 
-	// DeleteService deletes the service if it still has the UID. NotFound is
-	// success.
+	// DeleteService deletes the service if it still has the UID. NotFound is success.
 	DeleteService struct {
 		Name string
 		UID  types.UID
 	}
 
-	// DeleteAttachment deletes an attachment that a machine owns, if it still has the UID
-	// and the resource version: somebody may have made it his own. NotFound is success.
+	// DeleteAttachment deletes an attachment that a machine owns, if it still has the UID and the
+	// resource version: a user may have taken it over. NotFound is success.
 	DeleteAttachment struct {
 		Name string
 		UID  types.UID
@@ -179,24 +171,23 @@ type (
 		ResourceVersion string
 	}
 
-	// SetFinalizers writes the finalizers of an object of this API group, if it
-	// still has the UID and the resource version. NotFound is success: there is
-	// nothing to keep, or to let go, any more.
+	// SetFinalizers writes the finalizers of an object of this API group, if it still has the UID
+	// and the resource version. NotFound is success.
 	SetFinalizers struct {
 		Kind, Name string
 		UID        types.UID
 		// ResourceVersion is never empty.
 		ResourceVersion string
-		// Finalizers are all that the object has from then on.
+		// Finalizers is the complete new list.
 		Finalizers []string
-		// Releases: the object is being deleted, and nothing of this API group
-		// keeps it any more. See [Plan.Releases].
+		// Releases: the object is being deleted, and no finalizer of this API group remains. See
+		// [Plan.Releases].
 		Releases bool
 	}
 
-	// Patch writes fields of an object of this API group by a JSON merge patch, if it still has the
-	// UID and the resource version: of two writers who saw the same object one gets a conflict. See
-	// [Patch.Body].
+	// Patch writes fields of an object of this API group by a JSON merge patch, if it still has
+	// the UID and the resource version: of two writers that observed the same object one gets a
+	// conflict. See [Patch.Body].
 	Patch struct {
 		// Kind and Name are the object's; Subresource is empty or "status".
 		Kind, Name, Subresource string
@@ -205,15 +196,15 @@ type (
 		ResourceVersion string
 		// Manager owns the fields from then on.
 		Manager string
-		// Fields are top-level fields of the object other than metadata; null
-		// removes one of those below.
+		// Fields are top-level fields of the object other than metadata; null removes one below
+		// them.
 		Fields map[string]any
-		// Annotations are set beside them; nil removes one.
+		// Annotations are set as well; nil removes one.
 		Annotations map[string]any
 	}
 
-	// DeleteOperation deletes an operation if it still has the UID and the resource
-	// version. NotFound is success.
+	// DeleteOperation deletes an operation if it still has the UID and the resource version.
+	// NotFound is success.
 	DeleteOperation struct {
 		Name string
 		UID  types.UID
@@ -267,14 +258,14 @@ func (a AnnotatePod) Target() Target { return Target{"patch", names.KindPod, a.N
 // Target implements [Action].
 func (a AdoptPod) Target() Target { return Target{"patch", names.KindPod, a.Name} }
 
-// Body is the merge patch (application/merge-patch+json) as it is sent.
+// Body returns the merge patch (application/merge-patch+json) as it is sent.
 func (a AdoptPod) Body() map[string]any {
 	return map[string]any{"metadata": map[string]any{
 		"uid": a.UID, "resourceVersion": a.ResourceVersion, "ownerReferences": []metav1.OwnerReference{a.Owner}, "annotations": a.Annotations,
 	}}
 }
 
-// Body is the merge patch (application/merge-patch+json) as it is sent.
+// Body returns the merge patch (application/merge-patch+json) as it is sent.
 func (a AnnotatePod) Body() map[string]any {
 	metadata := map[string]any{"uid": a.UID}
 	if len(a.Annotations) > 0 {
@@ -307,7 +298,7 @@ func (a DeleteAttachment) Target() Target { return Target{"delete", names.KindAt
 // Target implements [Action].
 func (a SetFinalizers) Target() Target { return Target{"patch", a.Kind, a.Name} }
 
-// Body is the merge patch (application/merge-patch+json) as it is sent.
+// Body returns the merge patch (application/merge-patch+json) as it is sent.
 func (a SetFinalizers) Body() map[string]any {
 	finalizers := a.Finalizers
 	if finalizers == nil {
@@ -325,7 +316,7 @@ func (a Patch) Target() Target {
 	return Target{"patch", kind, a.Name}
 }
 
-// Body is the merge patch (application/merge-patch+json) as it is sent.
+// Body returns the merge patch (application/merge-patch+json) as it is sent.
 func (a Patch) Body() map[string]any {
 	metadata := map[string]any{"resourceVersion": a.ResourceVersion}
 	if a.UID != "" {
@@ -341,5 +332,5 @@ func (a Patch) Body() map[string]any {
 
 func kindOf(o Object) string { return o.GetObjectKind().GroupVersionKind().Kind }
 
-// String is the event in one line, for display.
+// String returns the event in one line, for display.
 func (e Event) String() string { return fmt.Sprintf("%s %s: %s", e.Type, e.Reason, e.Note) }

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Stamp notes a digest of an object, and of what else it is made from, in the
-// object itself, which is about to be written. See [Applied].
+// Stamp records a digest of an object, and of what else it is made from, in the object itself,
+// which is about to be written. See [Applied].
 func Stamp(o Object, more ...[]byte) {
 	h := sha256.New()
 	a := o.GetAnnotations()
@@ -26,7 +26,7 @@ func Stamp(o Object, more ...[]byte) {
 	delete(a, names.AnnotationVersion)
 	o.SetAnnotations(a)
 	h.Write(encoded(o))
-	h.Write([]byte{'\n'}) // digests were made by a json.Encoder once
+	h.Write([]byte{'\n'}) // stored digests were made with a json.Encoder
 	for _, m := range more {
 		h.Write(m)
 	}
@@ -37,8 +37,8 @@ func Stamp(o Object, more ...[]byte) {
 	o.SetAnnotations(a)
 }
 
-// encoded is an object as JSON. A ConfigMap that has its metadata alone, as nearly every decision
-// about a machine makes one, is written without reflection.
+// encoded returns an object as JSON. A ConfigMap with metadata alone, which nearly every decision
+// about a machine creates, is written without reflection.
 func encoded(o Object) []byte {
 	if cm, ok := o.(*corev1.ConfigMap); ok && cm.Data == nil && cm.BinaryData == nil && cm.Immutable == nil && onlyNamed(&cm.ObjectMeta) {
 		w := jsonwriter.New(1024)
@@ -48,16 +48,15 @@ func encoded(o Object) []byte {
 		w.Key("metadata")
 		writeMeta(w, &cm.ObjectMeta)
 		w.Close('}')
-		out, _ := w.Result() // it has no raw values
+		out, _ := w.Result() // no raw values, no errors
 		return out
 	}
-	// Nothing of an API type fails to be encoded; were it otherwise, the object would be
-	// taken for unchanged.
+	// API types always encode; if one did not, the object would count as unchanged.
 	out, _ := json.Marshal(o)
 	return out
 }
 
-// onlyNamed reports whether metadata have nothing but what [writeMeta] writes.
+// onlyNamed reports whether metadata have only what [writeMeta] writes.
 func onlyNamed(m *metav1.ObjectMeta) bool {
 	return m.GenerateName == "" && m.GetSelfLink() == "" && m.UID == "" && m.ResourceVersion == "" && m.Generation == 0 &&
 		m.CreationTimestamp.IsZero() && m.DeletionTimestamp == nil && m.DeletionGracePeriodSeconds == nil &&
@@ -109,8 +108,8 @@ func writeOwner(w *jsonwriter.Writer, r *metav1.OwnerReference) {
 	w.Close('}')
 }
 
-// Applied reports whether a stored object was made from a wanted one that has its [Stamp], and has
-// the labels, annotations and owners of that still. Additions by others are allowed. Changes to the
+// Applied reports whether a stored object was made from a wanted one that has its [Stamp], and
+// still has its labels, annotations and owners. Additions by others are allowed. Changes to the
 // rest of the object are not detected.
 func Applied(wanted, stored metav1.Object) bool {
 	if !contains(stored.GetAnnotations(), wanted.GetAnnotations(), notCompared) || !contains(stored.GetLabels(), wanted.GetLabels(), nil) {
@@ -128,7 +127,7 @@ func Applied(wanted, stored metav1.Object) bool {
 	return true
 }
 
-// contains reports whether a map has all entries of another, but for those to skip.
+// contains reports whether a map has all entries of another, except those to skip.
 func contains(all, some map[string]string, skip func(key string) bool) bool {
 	for k, v := range some {
 		if got, ok := all[k]; (!ok || got != v) && (skip == nil || !skip(k)) {
@@ -138,13 +137,12 @@ func contains(all, some map[string]string, skip func(key string) bool) bool {
 	return true
 }
 
-// notCompared reports whether an annotation is not part of an object's desired state.
 func notCompared(key string) bool {
 	return key == names.AnnotationVersion || slices.Contains(unread, key)
 }
 
 // unread are annotations that other programs write into objects and that no decision reads. They
-// are not kept up to date either, should a manifest ask for them.
+// are not reconciled either if a manifest has them.
 var unread = []string{
 	corev1.LastAppliedConfigAnnotation,
 	"pv.kubernetes.io/bind-completed", "pv.kubernetes.io/bound-by-controller",
@@ -152,8 +150,8 @@ var unread = []string{
 	"volume.kubernetes.io/selected-node",
 }
 
-// Readable is a map of annotations without those that no decision reads: the map itself if it has
-// none of them.
+// Readable returns a map of annotations without those that no decision reads: the map itself if
+// it has none of them.
 func Readable(m map[string]string) map[string]string {
 	copied := false
 	for _, k := range unread {

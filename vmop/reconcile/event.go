@@ -13,7 +13,7 @@ type Event struct {
 	// Reason is a word in CamelCase, Action what was being done.
 	Reason, Action string
 	Note           string
-	// Related is what the object waits for, or nil. Events of one reason about
-	// two of them are two.
+	// Related is what the object waits for, or nil. Events of one reason with different related
+	// objects are different events.
 	Related *corev1.ObjectReference
 }

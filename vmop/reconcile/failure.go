@@ -12,19 +12,19 @@ import (
 
 // Failure is a write that was refused.
 type Failure struct {
-	// Target is what was tried: that of the action.
+	// Target is the action's.
 	Target Target
 	// Reason is the API server's, as in Forbidden; Message is its explanation.
 	Reason, Message string
-	// NamespaceGoes is true if the namespace is being deleted, in which nothing can be made any
-	// more.
+	// NamespaceGoes is true if the namespace is being deleted, in which nothing more can be
+	// created.
 	NamespaceGoes bool
 	// Count is how often in a row, Last when.
 	Count int
 	Last  time.Time
 }
 
-// The least and the greatest delay before a refused write is tried again, and the greatest for a
+// The least and the greatest delay before a refused write is retried, and the greatest for a
 // quota and a limit: they are not watched, and when they have grown a user waits for the machine.
 const (
 	writeDelay    = time.Second
@@ -32,7 +32,7 @@ const (
 	maxQuotaDelay = 30 * time.Second
 )
 
-// RetryAt is when the write is tried again.
+// RetryAt returns when the write is retried.
 func (f *Failure) RetryAt() time.Time {
 	delay := Backoff(writeDelay, f.Count)
 	if f.NamespaceGoes {
@@ -43,23 +43,22 @@ func (f *Failure) RetryAt() time.Time {
 	return f.Last.Add(delay)
 }
 
-// Quota reports whether a quota of the namespace is the cause: there is too little left of
-// something, or it requires the object to name something that it does not
+// Quota reports whether a quota of the namespace is the cause: too little is left of something,
+// or the object lacks a value that the quota requires
 // (k8s.io/apiserver/pkg/admission/plugin/resourcequota, controller.go).
 func (f *Failure) Quota() bool {
 	return f.Reason == string(metav1.StatusReasonForbidden) &&
 		(strings.Contains(f.Message, "exceeded quota:") || strings.Contains(f.Message, "failed quota:"))
 }
 
-// WantsLimits reports whether a quota of the namespace counts limits, which a pod
-// must have then.
+// WantsLimits reports whether a quota of the namespace counts limits, which a pod must have then.
 func (f *Failure) WantsLimits() bool {
 	return f.Quota() && (strings.Contains(f.Message, "limits.cpu") || strings.Contains(f.Message, "limits.memory"))
 }
 
-// LimitBelow returns the resource, memory or cpu, of which a pod was to ask for more
-// than it may use; empty if that is not the cause. A LimitRange of the namespace may
-// have given it the limit (k8s.io/kubernetes/pkg/apis/core/validation, validation.go).
+// LimitBelow returns the resource, memory or cpu, of which a pod requests more than its limit;
+// empty if that is not the cause. A LimitRange of the namespace may have set the limit
+// (k8s.io/kubernetes/pkg/apis/core/validation, validation.go).
 func (f *Failure) LimitBelow() string {
 	if f.Reason != string(metav1.StatusReasonInvalid) || f.Target.Kind != names.KindPod {
 		return ""
@@ -73,7 +72,7 @@ func (f *Failure) LimitBelow() string {
 }
 
 // Refused returns the failure because of which a write is not to be tried yet; nil if it may be.
-// The caller leaves such an action out of its plan, reports why, and wakes at [Failure.RetryAt].
+// The caller omits such an action from its plan, reports why, and wakes at [Failure.RetryAt].
 func Refused(failures []Failure, t Target, now time.Time) *Failure {
 	for i := range failures {
 		if f := &failures[i]; f.Target == t && now.Before(f.RetryAt()) {
@@ -83,9 +82,8 @@ func Refused(failures []Failure, t Target, now time.Time) *Failure {
 	return nil
 }
 
-// Add adds actions that belong together to a plan, or none of them if the API server has
-// refused one a moment ago: that failure is returned, and the plan looks again when the
-// write may be tried.
+// Add adds actions that belong together to a plan, or none of them if the API server has just
+// refused one: that failure is returned, and the plan wakes when the write may be tried.
 func (p *Plan) Add(failures []Failure, now time.Time, actions ...Action) (refused *Failure) {
 	for _, a := range actions {
 		if f := Refused(failures, a.Target(), now); f != nil {
@@ -99,12 +97,12 @@ func (p *Plan) Add(failures []Failure, now time.Time, actions ...Action) (refuse
 	return refused
 }
 
-// WakeAt asks for a decision at a time, unless there is to be an earlier one.
+// WakeAt asks for a decision at a time, unless there is an earlier one.
 func (p *Plan) WakeAt(t time.Time) { p.Wake = Earlier(p.Wake, t) }
 
-// Told returns how an object of a namespace reports that a write for it was refused: the reason of
-// a condition, and a text with what happened and what comes of it. The object is called by a noun,
-// as in disk.
+// Told returns how an object of a namespace reports a refused write for it: the reason of a
+// condition, and a text with the cause and the consequence. The noun, as in disk, names the
+// object.
 func (f *Failure) Told(noun, namespace string) (reason, text string) {
 	reason, next := conditions.ReasonWriteRefused, "it is tried again"
 	switch {
@@ -118,8 +116,8 @@ func (f *Failure) Told(noun, namespace string) (reason, text string) {
 	return reason, fmt.Sprintf("%s: %s; %s", f.Target, strings.TrimSpace(f.Message), next)
 }
 
-// Backoff doubles a delay with the number of failures, as the kubelet does, up to
-// five minutes. It is 0 if there were none.
+// Backoff doubles a delay with the number of failures, as the kubelet does, up to five minutes.
+// It is 0 without failures.
 func Backoff(first time.Duration, failures int) time.Duration {
 	if failures <= 0 {
 		return 0
@@ -133,8 +131,7 @@ func Backoff(first time.Duration, failures int) time.Duration {
 	return d
 }
 
-// Earlier returns the earlier of two times to look again, of which the zero one is
-// never.
+// Earlier returns the earlier of two times to wake, of which zero means never.
 func Earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -8,25 +8,24 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Plan is what is to be done now. Its actions are executed in their order, up to the first that
-// fails. If all succeed, the statuses are written and the events sent, both of which describe the
-// state after the actions. The next snapshot shows what was executed, and a [Failure] for what was
-// refused, so that its plan leaves the refused action out for a while and explains it in the
-// status. A plan for a snapshot in which all is as it should be has no actions, no statuses and no
-// events.
+// Plan is what is to be done now. Its actions are executed in order, up to the first that fails.
+// If all succeed, the statuses are written and the events sent, both of which describe the state
+// after the actions. The next snapshot has the results, and a [Failure] for what was refused, so
+// that its plan omits the refused action for a while and explains it in the status. A plan for a
+// snapshot in which all is as it should be has no actions, statuses or events.
 type Plan struct {
 	Actions []Action
-	// Statuses has an entry for each owner of status fields whose part differs
-	// from what is stored.
+	// Statuses has an entry for each owner of status fields whose part differs from what is
+	// stored.
 	Statuses []StatusApply
 	Events   []Event
-	// Wake is when to look again though nothing changed; zero means never.
+	// Wake is when to decide again without a change; zero means never.
 	Wake time.Time
 }
 
-// StartsPod reports whether the plan creates the machine's pod. The executor of such a plan makes
-// sure first that the snapshot's Pods are all that there are, also those that no watch shows,
-// and that no other machine gets a pod at the same time; and decides anew with them.
+// StartsPod reports whether the plan creates the machine's pod. Before executing such a plan,
+// make sure that the snapshot's Pods are complete, including those that no watch shows, and that
+// no other machine gets a pod at the same time; and decide anew with them.
 func (p Plan) StartsPod() bool {
 	for _, a := range p.Actions {
 		if t := a.Target(); t.Verb == "create" && t.Kind == names.KindPod {
@@ -36,10 +35,10 @@ func (p Plan) StartsPod() bool {
 	return false
 }
 
-// Releases reports whether the plan releases an object that is being deleted, or deletes claims or
-// a secret of it, or what a pod may need ([Plan.DeletesConfigMaps]). The executor of such a plan
-// makes sure first, at the API server, that there is no pod of it which no watch has shown yet; and
-// decides anew with one that there is.
+// Releases reports whether the plan releases an object that is being deleted, or deletes its
+// claims or secret, or what a pod may need ([Plan.DeletesConfigMaps]). Before executing such a
+// plan, make sure at the API server that it has no pod that no watch has shown yet; and decide
+// anew if it has.
 func (p Plan) Releases() bool {
 	return p.DeletesClaims() || p.DeletesConfigMaps() || slices.ContainsFunc(p.Actions, func(a Action) bool {
 		f, is := a.(SetFinalizers)
@@ -47,15 +46,15 @@ func (p Plan) Releases() bool {
 	})
 }
 
-// DeletesConfigMaps reports whether the plan deletes ConfigMaps, and with them Secrets:
-// another pod than the one that was seen, which an operator before has made, may have one.
+// DeletesConfigMaps reports whether the plan deletes ConfigMaps, and with them Secrets: a pod not
+// yet observed, created by a former operator, may use one.
 func (p Plan) DeletesConfigMaps() bool {
 	return slices.ContainsFunc(p.Actions, func(a Action) bool { _, is := a.(DeleteConfigMap); return is })
 }
 
-// DeletesClaims reports whether the plan destroys data. The executor of such a plan makes sure
-// first, at the API server, that the object still asks for it, besides what [Plan.Releases] asks
-// for; and decides anew.
+// DeletesClaims reports whether the plan destroys data. Before executing such a plan, make sure
+// at the API server that the object still asks for it, besides what [Plan.Releases] requires; and
+// decide anew.
 func (p Plan) DeletesClaims() bool {
 	return slices.ContainsFunc(p.Actions, func(a Action) bool {
 		switch a.(type) {
@@ -68,22 +67,21 @@ func (p Plan) DeletesClaims() bool {
 
 // StatusApply is one writer's part of the status of an object.
 type StatusApply struct {
-	// Kind and Name are those of the object, which is of this API group. It is only
-	// written if it has the UID.
+	// Kind and Name are those of the object, which is of this API group. It is only written if it
+	// has the UID.
 	Kind, Name string
 	UID        types.UID
 	// Manager is OperatorStatusManager or RunnerStatusManager.
 	Manager string
-	// ResourceVersion is that of the object which the decision is about. A
-	// report in the runner's name must not overwrite a newer one of a runner;
-	// empty asks for no check.
+	// ResourceVersion is that of the object which the decision is about. A report in the runner's
+	// name must not overwrite a newer one of a runner; empty skips the check.
 	ResourceVersion string
-	// Status is the whole part, as JSON values: what it lacks is removed if the
-	// manager alone owned it.
+	// Status is the whole part, as JSON values: fields that it omits are removed if the manager
+	// alone owned them.
 	Status map[string]any
 }
 
-// Target is what the write is called in a [Failure].
+// Target returns the target of the write in a [Failure].
 func (s StatusApply) Target() Target {
 	return Target{Verb: "patch", Kind: s.Kind + "/status", Name: s.Name}
 }

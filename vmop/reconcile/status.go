@@ -7,9 +7,9 @@ import (
 	kjson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// StatusOf is the status of an object of a kind as one writer's part. What is empty
-// and omitted in JSON is not the writer's. Whole numbers are int64. A status that JSON cannot hold is an
-// error of the program, and gives an empty part.
+// StatusOf returns the status of an object of a kind as one writer's part. Fields omitted in JSON
+// when empty are not the writer's. Whole numbers are int64. A status that cannot be encoded is a
+// programming error, and gives an empty part.
 func StatusOf(kind string, object metav1.Object, manager string, status any) StatusApply {
 	out := StatusApply{Kind: kind, Name: object.GetName(), UID: object.GetUID(), Manager: manager}
 	data, err := json.Marshal(status)

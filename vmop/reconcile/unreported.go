@@ -10,12 +10,12 @@ import (
 )
 
 // Unreported decides about a plan whose status the API server has refused, as it does where a
-// stored value breaks a rule of the definition that it cannot overlook. Events report what the
-// status would have said and why it does not: once, and again if the refusal is another one. The
-// status is tried again after growing pauses.
+// stored value violates a rule of the definition. Events report what the status would have said
+// and why it was refused: once, and again if the refusal changes. The status is retried after
+// growing pauses.
 //
-// The failure is the refusal, before is the one before it since the status was written last, nil if
-// there was none.
+// f is the refusal; before is the one before it since the status was last written, nil if there
+// was none.
 func Unreported(plan Plan, before *Failure, f Failure) Plan {
 	out := Plan{Wake: Earlier(plan.Wake, f.RetryAt())}
 	if before == nil || before.Message != f.Message {
@@ -28,7 +28,7 @@ func Unreported(plan Plan, before *Failure, f Failure) Plan {
 	return out
 }
 
-// noun is what the object of a target is called in a sentence.
+// noun names the object of a target in a sentence.
 func noun(t Target) string {
 	kind, _, _ := strings.Cut(t.Kind, "/")
 	switch kind {
