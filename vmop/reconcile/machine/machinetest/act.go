@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// act executes one action on the truth.
+// act executes one action against the true state.
 func (w *world) act(a reconcile.Action) result {
 	switch a := a.(type) {
 	case reconcile.Create:
@@ -60,11 +60,11 @@ func (w *world) act(a reconcile.Action) result {
 			w.violated("a pod that has started is not replaced", "%s", pod.UID)
 		}
 		if seen := cached[*corev1.Pod](w, thePod); seen == nil || seen.Status.Phase != corev1.PodFailed {
-			// It was to go before it failed.
+			// It was due to be deleted before it failed.
 			delete(w.lastEnds, pod.UID)
 		}
 		if w.besideEnded(pod) {
-			delete(w.lastEnds, pod.UID) // it was not the last run
+			delete(w.lastEnds, pod.UID) // not the last run
 		}
 		w.deletePod(pod, a.GraceSeconds)
 	case reconcile.DeleteClaim:
@@ -108,7 +108,7 @@ func (w *world) create(o reconcile.Object) result {
 		w.checkNewPod(pod)
 	}
 	if _, ok := o.(*corev1.PersistentVolumeClaim); ok {
-		delete(w.former, o.GetName()) // what VM-Operator left under this name is not there any more
+		delete(w.former, o.GetName()) // VM-Operator's object of this name no longer exists
 	}
 	o.SetUID("")
 	o.SetCreationTimestamp(metav1.NewTime(w.now))

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// newResizingWorld is one whose kubelets resize pods in place, and whose runner
-// follows its configuration.
+// newResizingWorld has kubelets that resize pods in place, and a runner that follows its
+// configuration.
 func newResizingWorld(choose func(string, int) int, decide func(machine.Snapshot) reconcile.Plan) *world {
 	w := newWorld(choose, decide)
 	w.nodes = &capacity{allocated: map[types.UID]corev1.ResourceList{}, written: map[string]int{}, silent: choose("silent", 3) == 1}
@@ -27,8 +27,8 @@ func newResizingWorld(choose func(string, int) int, decide func(machine.Snapshot
 	return w
 }
 
-// newNamesWorld is a world in which the pods of the machine may have any names, as those
-// that an operator of another version makes, and in which there may be several.
+// newNamesWorld lets the machine's pods have any names, as from an operator of another version,
+// and lets there be several.
 func newNamesWorld(choose func(string, int) int, decide func(machine.Snapshot) reconcile.Plan) *world {
 	w := newWorld(choose, decide)
 	w.named, w.seconds = true, map[types.UID]bool{}
@@ -45,7 +45,7 @@ func newWorld(choose func(string, int) int, decide func(machine.Snapshot) reconc
 	}
 	w.createVM()
 	if w.choose("start", 3) == 1 {
-		// A pod of an old StatefulSet hangs on a node that does not answer.
+		// A pod of an old StatefulSet hangs on an unreachable node.
 		w.intruder()
 		at := metav1.NewTime(w.now)
 		pod := get[*corev1.Pod](w, "pod/intruder")
@@ -60,8 +60,7 @@ func newWorld(choose func(string, int) int, decide func(machine.Snapshot) reconc
 	return w
 }
 
-// newHotWorld is a world in which people add disks to the manifest of a machine, and take
-// them from it, while it runs.
+// newHotWorld has users who add disks to the manifest of a running machine, and remove them.
 func newHotWorld(choose func(string, int) int, decide func(machine.Snapshot) reconcile.Plan) *world {
 	w := newWorld(choose, decide)
 	w.exports = true
@@ -78,7 +77,6 @@ func newHotWorld(choose func(string, int) int, decide func(machine.Snapshot) rec
 	return w
 }
 
-// newPolicyWorld is a world in which people use run policies.
 func newPolicyWorld(choose func(string, int) int, decide func(machine.Snapshot) reconcile.Plan) *world {
 	w := newWorld(choose, decide)
 	w.policies = true
@@ -97,14 +95,13 @@ func newPolicyWorld(choose func(string, int) int, decide func(machine.Snapshot) 
 	return w
 }
 
-// fairWorld is a world in which nothing has happened yet.
+// fairWorld begins without drawn events.
 func fairWorld(choose func(string, int) int, decide func(machine.Snapshot) reconcile.Plan) *world {
 	w := newWorld(func(string, int) int { return 0 }, decide)
 	w.choose = choose
 	return w
 }
 
-// newUserDataWorld is a world in which manifests have user data.
 func newUserDataWorld(choose func(string, int) int, decide func(machine.Snapshot) reconcile.Plan) *world {
 	w := fairWorld(choose, decide)
 	w.inline, w.given, w.taken = true, map[types.UID]string{}, map[string]bool{}
@@ -114,7 +111,6 @@ func newUserDataWorld(choose func(string, int) int, decide func(machine.Snapshot
 	return w
 }
 
-// newDocumentsWorld is a world in which manifests have documents for cloud-init.
 func newDocumentsWorld(choose func(string, int) int, decide func(machine.Snapshot) reconcile.Plan) *world {
 	w := fairWorld(choose, decide)
 	w.written = true
@@ -125,9 +121,8 @@ func newDocumentsWorld(choose func(string, int) int, decide func(machine.Snapsho
 	return w
 }
 
-// takeover puts what VM-Operator leaves in a cluster where a machine runs: its
-// ConfigMap, its pod, and claims with the names of its versions before 3.4 or since.
-// A machine that was stopped has no pod.
+// takeover creates what VM-Operator leaves in a cluster: its ConfigMap, its pod if the machine
+// runs, and claims with the names of its versions before 3.4 or, if recent, since.
 func takeover(w *world, recent, running bool) {
 	claims := []string{"runner-data-web-0", "system-disk-web-0"}
 	if recent {
@@ -171,8 +166,7 @@ func takeover(w *world, recent, running bool) {
 	}
 }
 
-// newClassWorld is a world in which nothing else happens to the machine than what its
-// classes and its person do.
+// newClassWorld has changes of classes, and of the machine by its owner, and nothing else.
 func newClassWorld(choose func(string, int) int, decide func(machine.Snapshot) reconcile.Plan) *world {
 	w := fairWorld(choose, decide)
 	vm := get[*spec.VirtualMachine](w, theVM)

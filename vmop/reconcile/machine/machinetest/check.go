@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// check is what must hold after every step.
+// check verifies the invariants of every step.
 func (w *world) check() {
 	w.checkOneGuest()
 	w.checkReporter()

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// checkPlan is what must hold for every plan.
+// checkPlan verifies the invariants of every plan.
 func (w *world) checkPlan(s *machine.Snapshot, p *reconcile.Plan) {
 	if fresh, _ := w.snapshot(); !reflect.DeepEqual(fresh, *s) {
 		w.violated("a snapshot is not changed", "%s", cmp.Diff(fresh, *s))
@@ -39,14 +39,14 @@ func (w *world) checkPlan(s *machine.Snapshot, p *reconcile.Plan) {
 	for _, st := range p.Statuses {
 		w.checkPhase(s, p, st)
 		w.checkStatus(s, st)
-		// The status of a plan that only makes objects may be left to the next one,
-		// which sees them, and not why there was no pod.
+		// The status of a plan that only creates objects may be left to the next one, which sees
+		// them, but not why there was no pod.
 		if end, notes := st.Status["lastEnd"]; notes && p.StartsPod() && (s.VM.Status.LastEnd == nil || end.(map[string]any)["podUID"] != string(s.VM.Status.LastEnd.PodUID)) {
 			w.violated("an end is noted before there is another pod", "%v", end)
 		}
 	}
-	// With the pod there, an operator that did not write why is no more, and the next one
-	// would take the request for one to start the machine once more.
+	// If the operator dies between pod and status, the next one would take the request for one to
+	// start the machine once more.
 	request, power := s.VM.Annotations[names.AnnotationPowerRequest], s.VM.Status.Power
 	if strings.HasPrefix(request, string(machine.VerbStart)) && s.VM.Spec.RunPolicy != "" && p.StartsPod() && (power == nil || power.Request != request) {
 		w.violated("a start is noted before there is a pod", "%s", request)

@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// checkOneGuest: whatever the pods of a machine are called, in one of them at most a
-// guest executes.
+// checkOneGuest verifies that a guest executes in at most one of the machine's pods, whatever
+// their names.
 func (w *world) checkOneGuest() {
 	in := map[string]types.UID{}
 	for uid, g := range w.guests {
@@ -34,8 +34,8 @@ func (w *world) checkOneGuest() {
 	}
 }
 
-// checkReporter: while a guest executes, no runner that may start may report. The
-// admission policy sees to it, by what the operator has said in the status.
+// checkReporter verifies that while a guest executes, no runner that may start may report. The
+// admission policy enforces it by the operator's status.
 func (w *world) checkReporter() {
 	vm := get[*spec.VirtualMachine](w, theVM)
 	if vm == nil {
@@ -62,8 +62,8 @@ func (w *world) checkReporter() {
 	}
 }
 
-// checkMayReport: when all that a plan says is written, the active pod's runner may report.
-// What it reports is what the operator waits for.
+// checkMayReport verifies that the active pod's runner may report once the plan's status is
+// written. The operator waits for that report.
 func (w *world) checkMayReport(s *machine.Snapshot, p *reconcile.Plan) {
 	pod, after := s.Pod(), s.VM.DeepCopy()
 	if pod == nil || !isOf(pod, s.VM) || hasEnded(pod) || len(p.Actions) > 0 {
@@ -79,13 +79,12 @@ func (w *world) checkMayReport(s *machine.Snapshot, p *reconcile.Plan) {
 	}
 }
 
-// isOf reports whether a pod is the machine's.
 func isOf(pod *corev1.Pod, vm *spec.VirtualMachine) bool {
 	return len(pod.OwnerReferences) > 0 && pod.OwnerReferences[0].UID == vm.UID
 }
 
-// checkPods: when nothing happens any more, the status has the machine's pods, and the one
-// with the guest is active.
+// checkPods verifies that finally the status lists the machine's pods, the one with the guest as
+// active.
 func (w *world) checkPods(vm *spec.VirtualMachine) {
 	var want []spec.VirtualMachinePod
 	for _, k := range w.keys("pod/") {
@@ -98,15 +97,14 @@ func (w *world) checkPods(vm *spec.VirtualMachine) {
 	}
 }
 
-// checkNewPod holds whenever a pod is created.
+// checkNewPod verifies each created pod.
 func (w *world) checkNewPod(pod *corev1.Pod) {
 	vm := get[*spec.VirtualMachine](w, theVM)
 	if vm != nil && len(pod.OwnerReferences) > 0 && pod.OwnerReferences[0].UID == vm.UID && !slices.Contains(vm.Finalizers, names.FinalizerMachine) {
 		w.violated("a machine with a pod is held", "%v", vm.Finalizers)
 	}
 	for _, name := range w.missing(pod) {
-		// Somebody may have deleted it, which the operator has not seen: then the pod
-		// waits.
+		// It may have been deleted without the operator having observed it: then the pod waits.
 		if cached[*corev1.PersistentVolumeClaim](w, "claim/"+name) == nil {
 			w.violated("a pod finds what it needs", "claim %s is missing", name)
 		}
@@ -121,21 +119,21 @@ func (w *world) checkNewPod(pod *corev1.Pod) {
 			last = &e
 		}
 	}
-	// What the operator saw of the specification when it noted the end may be older.
+	// The specification that the operator observed when it noted the end may be older.
 	if last != nil && last.failed && vm != nil && vm.Generation == last.generation && w.now.Sub(last.at) < 9*time.Second &&
 		(vm.Status.LastEnd == nil || vm.Status.LastEnd.ObservedGeneration == vm.Generation) {
 		w.violated("a failed machine is started again after a delay", "%v after the end", w.now.Sub(last.at))
 	}
 }
 
-// missing are the claims that a pod names and that are not there.
+// missing returns the missing claims of a pod.
 func (w *world) missing(pod *corev1.Pod) []string {
 	return slices.DeleteFunc(objects.PodClaims(pod), func(name string) bool {
 		return name == names.ImageRepositoryClaim || get[*corev1.PersistentVolumeClaim](w, "claim/"+name) != nil
 	})
 }
 
-// checkOrigin holds whenever a claim is changed.
+// checkOrigin verifies each change of a claim.
 func (w *world) checkOrigin(pvc *corev1.PersistentVolumeClaim, a reconcile.UpdateClaim) {
 	now, noted := a.Annotations[names.AnnotationOrigin]
 	want := machineconfig.OriginVMOP
@@ -151,8 +149,8 @@ func (w *world) checkOrigin(pvc *corev1.PersistentVolumeClaim, a reconcile.Updat
 	}
 }
 
-// checkTakeOver holds whenever a pod is to be created: what is root in it is there
-// for the files of VM-Operator's runner, until they were given away.
+// checkTakeOver verifies that a new pod has a container that is root only for the files of
+// VM-Operator's runner, until they were given away.
 func (w *world) checkTakeOver(s *machine.Snapshot, o reconcile.Object) {
 	pod, is := o.(*corev1.Pod)
 	if !is {
@@ -170,7 +168,7 @@ func (w *world) checkTakeOver(s *machine.Snapshot, o reconcile.Object) {
 	}
 }
 
-// checkApply holds whenever an object is written over another.
+// checkApply verifies each overwritten object.
 func (w *world) checkApply(old, next reconcile.Object) {
 	if _, ok := next.(*corev1.ConfigMap); !ok || old.GetAnnotations()[names.AnnotationResetCounter] == "" {
 		return
@@ -222,7 +220,7 @@ func (w *world) checkStatus(s *machine.Snapshot, st reconcile.StatusApply) {
 	for i, v := range st.Status["conditions"].([]any) {
 		c := v.(map[string]any)
 		if i >= len(types) && st.ResourceVersion != "" {
-			continue // what a runner should have reported
+			continue // in the runner's place
 		}
 		if c["type"] != types[i] {
 			w.violated("all conditions are present", "%v instead of %s", c["type"], types[i])
@@ -247,9 +245,9 @@ func (w *world) checkStatus(s *machine.Snapshot, st reconcile.StatusApply) {
 	}
 }
 
-// checkPhase holds for every report of a phase: between two pods, as during a restart
-// or while something is missing, a machine that should run is never called stopped, and
-// one that should not is never called anything else than stopped or about to.
+// checkPhase verifies that between two pods, as during a restart or while something is missing, a
+// machine that should run is never reported as stopped, and one that should not only as stopped
+// or stopping.
 func (w *world) checkPhase(s *machine.Snapshot, p *reconcile.Plan, st reconcile.StatusApply) {
 	if st.Manager != names.OperatorStatusManager || s.VM.DeletionTimestamp != nil {
 		return
@@ -262,7 +260,7 @@ func (w *world) checkPhase(s *machine.Snapshot, p *reconcile.Plan, st reconcile.
 	}
 	for _, a := range p.Actions {
 		if patch, is := a.(reconcile.Patch); is && patch.Kind == names.KindVirtualMachine && patch.Fields["spec"] != nil {
-			vm.Spec.VM.State = spec.StateStopped // the one thing that the operator writes there
+			vm.Spec.VM.State = spec.StateStopped // the only field that the operator writes there
 		}
 	}
 	phase := st.Status["phase"].(string)
@@ -270,14 +268,14 @@ func (w *world) checkPhase(s *machine.Snapshot, p *reconcile.Plan, st reconcile.
 		w.checkLost(s, st)
 	}
 	if phase == spec.PhaseUnknown || phase == spec.PhaseStopping {
-		return // the guest may execute; in the end of a restart as well
+		return // the guest may execute, also at the end of a restart
 	}
 	if (phase == spec.PhaseStopped) == vm.ShouldRun() {
 		w.violated("a phase says what is wanted", "%s of a machine that should run: %v", phase, vm.ShouldRun())
 	}
 }
 
-// checkLost holds for the report of a machine on a node that does not report.
+// checkLost verifies the report of a machine on a node that does not report.
 func (w *world) checkLost(s *machine.Snapshot, st reconcile.StatusApply) {
 	for _, t := range []string{spec.ConditionRunning, spec.ConditionGuestExecuting, spec.ConditionReady} {
 		says := spec.ConditionIsTrue(s.VM.Status.Conditions, t)
@@ -292,7 +290,6 @@ func (w *world) checkLost(s *machine.Snapshot, st reconcile.StatusApply) {
 	}
 }
 
-// changed reports whether a pod was made for another machine than it is now.
 func (w *world) changed(pod *corev1.Pod, vm *spec.VirtualMachine) bool {
 	return w.made[pod.UID] != madeFor(vm)
 }

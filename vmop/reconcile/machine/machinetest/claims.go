@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// deleteClaim is somebody who deletes a claim. It goes when no pod uses it.
+// deleteClaim deletes a drawn claim, which exists until no pod uses it.
 func (w *world) deleteClaim() {
 	var keys []string
 	for _, k := range w.keys("claim/") {
@@ -33,7 +33,7 @@ func (w *world) deleteClaim() {
 	w.note("somebody deletes claim %s", pvc.Name)
 }
 
-// inUse reports whether Kubernetes keeps a claim for a pod.
+// inUse reports whether Kubernetes protects a claim because of a pod.
 func (w *world) inUse(claim string) bool {
 	return slices.ContainsFunc(w.keys("pod/"), func(k string) bool {
 		pod := get[*corev1.Pod](w, k)
@@ -41,7 +41,7 @@ func (w *world) inUse(claim string) bool {
 	})
 }
 
-// restoreClaims is somebody who brings back from a backup what is gone.
+// restoreClaims restores deleted claims from a backup.
 func (w *world) restoreClaims() {
 	for _, k := range w.keys("claim/") {
 		if k == "claim/runner-data-web-0" && w.objects["claim/web-runner-data"] != nil {
@@ -59,7 +59,7 @@ func (w *world) restoreClaims() {
 
 var newDiskAnnotation = regexp.MustCompile(" (" + names.AnnotationNewDisk + ")=(\\S+)$")
 
-// wantNewDisks is somebody who does what the machine's condition says.
+// wantNewDisks requests what the machine's condition asks for.
 func (w *world) wantNewDisks() {
 	vm := get[*spec.VirtualMachine](w, theVM)
 	if vm == nil {
@@ -77,7 +77,7 @@ func (w *world) wantNewDisks() {
 	if vm.Annotations[key] == entries {
 		return
 	}
-	// Who names the disks to vmop-cli asks for the same.
+	// Naming the disks to vmop-cli must have the same result.
 	var disks []string
 	for entry := range strings.SplitSeq(entries, ",") {
 		disk, _, _ := strings.Cut(entry, ":")
@@ -106,8 +106,8 @@ func (w *world) wantNewDisks() {
 	w.note("somebody wants the new disks %s", entries)
 }
 
-// checkNewClaim holds whenever a claim is to be created: none takes the place of one
-// that the machine has run with, unless somebody has asked for it since.
+// checkNewClaim verifies that no new claim replaces one that the machine has run with, unless a
+// user has requested it since.
 func (w *world) checkNewClaim(vm *spec.VirtualMachine, pvc *corev1.PersistentVolumeClaim) {
 	for _, c := range vm.Status.Claims {
 		asked := slices.Contains(strings.Split(vm.Annotations[names.AnnotationNewDisk], ","), c.Disk+":"+string(c.UID)[:min(8, len(c.UID))])
@@ -117,8 +117,8 @@ func (w *world) checkNewClaim(vm *spec.VirtualMachine, pvc *corev1.PersistentVol
 	}
 }
 
-// checkRemembered holds for every status: what it remembers of claims stays, unless
-// the machine runs with others.
+// checkRemembered verifies that each status keeps the recorded claims, unless the machine runs
+// with others.
 func (w *world) checkRemembered(s *machine.Snapshot, st reconcile.StatusApply) {
 	next, _ := st.Status["claims"].([]any)
 	for _, c := range s.VM.Status.Claims {
@@ -128,7 +128,6 @@ func (w *world) checkRemembered(s *machine.Snapshot, st reconcile.StatusApply) {
 	}
 }
 
-// checkNoted is what holds of a machine that runs when nothing happens any more.
 func (w *world) checkNoted(vm *spec.VirtualMachine, pod *corev1.Pod) {
 	for _, name := range objects.PodClaims(pod) {
 		pvc := get[*corev1.PersistentVolumeClaim](w, "claim/"+name)
@@ -138,7 +137,6 @@ func (w *world) checkNoted(vm *spec.VirtualMachine, pod *corev1.Pod) {
 	}
 }
 
-// startOrStop is somebody who does the one or the other.
 func (w *world) startOrStop() {
 	vm := get[*spec.VirtualMachine](w, theVM)
 	w.decisions++

@@ -13,10 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// worldClasses are the names of the classes that come, change and go.
 var worldClasses = []string{"large", "small"}
 
-// changeClass is an administrator who makes a class, changes or deletes it.
+// changeClass creates, changes or deletes a class.
 func (w *world) changeClass() {
 	name := worldClasses[w.choose("class", len(worldClasses))]
 	key := "class/" + name
@@ -37,7 +36,7 @@ func (w *world) changeClass() {
 	case 0:
 		class.Spec.CPU = &spec.ClassCPU{Type: spec.ClassCPUModel, Model: "m" + name}
 	case 1:
-		class.Spec.CPU = &spec.ClassCPU{Type: spec.ClassCPUModel} // not valid
+		class.Spec.CPU = &spec.ClassCPU{Type: spec.ClassCPUModel} // invalid
 	}
 	if w.choose("nodes", 2) == 0 {
 		class.Spec.NodeSelector = &spec.ClassNodeSelector{MatchLabels: map[string]string{"for": name}}
@@ -53,7 +52,6 @@ func (w *world) changeClass() {
 	w.note("class %s is %v %s", name, class.IsDefault(), text)
 }
 
-// changeOfClassed is somebody who changes the machine.
 func (w *world) changeOfClassed() {
 	vm := get[*spec.VirtualMachine](w, theVM)
 	before := vm.DeepCopy()
@@ -84,7 +82,7 @@ func currentCPUs(vm *spec.VirtualMachine) int32 {
 	return 1
 }
 
-// classFor is the class of a machine, and whether it lets it be started.
+// classFor returns the class of a machine, and whether it permits a start.
 func classFor(vm *spec.VirtualMachine, all []spec.VirtualMachineClass) (class *spec.VirtualMachineClass, starts bool) {
 	class, _ = spec.ClassOf(vm.Spec.VirtualMachineClassName, all)
 	if class == nil {
@@ -96,7 +94,7 @@ func classFor(vm *spec.VirtualMachine, all []spec.VirtualMachineClass) (class *s
 	return class, len(spec.ValidateClass(class)) == 0 && len(class.Spec.CheckSize(&own.Spec)) == 0
 }
 
-// checkClass holds for every plan.
+// checkClass verifies each plan.
 func (w *world) checkClass(s *machine.Snapshot, p *reconcile.Plan) {
 	if !w.classes {
 		return
@@ -119,7 +117,7 @@ func (w *world) checkClass(s *machine.Snapshot, p *reconcile.Plan) {
 			if s.Pod() == nil || s.Pod().UID != a.UID || s.Pod().Status.Phase != corev1.PodRunning || s.VM.DeletionTimestamp != nil || !s.VM.ShouldRun() {
 				continue
 			}
-			// The only reason is a change of the machine that may restart it.
+			// The only permitted reason is a change of the machine that may restart it.
 			var then struct {
 				Spec struct {
 					VirtualMachineClassName string `json:"virtualMachineClassName"`
@@ -133,7 +131,6 @@ func (w *world) checkClass(s *machine.Snapshot, p *reconcile.Plan) {
 	}
 }
 
-// checkClassSettled holds when nothing happens any more.
 func (w *world) checkClassSettled(vm *spec.VirtualMachine, pod *corev1.Pod) {
 	all := w.classesOf(vm, get[*spec.VirtualMachineClass])
 	class, starts := classFor(vm, all)

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// deleteOwn is the deletion of a claim or a secret for its machine. Whatever the
-// operator has seen: in truth the machine is being deleted and wants it, its guest has
-// ended, and the object was made for it and is nobody else's.
+// deleteOwn verifies the deletion of a claim or a secret for its machine: whatever the operator
+// has observed, the machine is being deleted and wants it, its guest has ended, and the object
+// was created for it and has no other owner.
 func (w *world) deleteOwn(key string, uid types.UID, version string) result {
 	o := get[reconcile.Object](w, key)
 	if o == nil {
@@ -48,7 +48,7 @@ func (w *world) deleteOwn(key string, uid types.UID, version string) result {
 	return done
 }
 
-// owner is somebody who has second thoughts about what becomes of disks.
+// owner changes whether disks are deleted with the machine.
 func (w *world) owner() {
 	vm := get[*spec.VirtualMachine](w, theVM)
 	if vm == nil {
@@ -70,7 +70,7 @@ func (w *world) owner() {
 		}
 		at := metav1.NewTime(w.now)
 		vm.DeletionTimestamp = &at
-	case 2: // the claim of a disk is made anew by somebody, without a word about whom for
+	case 2: // recreated without the annotation of the machine it is for
 		const key = "claim/web-system-disk"
 		if old := get[*corev1.PersistentVolumeClaim](w, key); old != nil && !w.inUse(old.Name) {
 			w.put(key, nil)

@@ -13,11 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// invalidDocument has a key twice, which only a parser sees.
+// invalidDocument has a duplicate key, which only a parser detects.
 const invalidDocument = `{"runcmd": [], "runcmd": ["reboot"]}`
 
-// someDocuments are what people write for cloud-init: nothing, the same in two spellings,
-// something else, and what is not valid.
+// someDocuments are empty, the same in two notations, different, or invalid.
 var someDocuments = []string{"", `{}`, `{"runcmd":["a"]}`, `{ "runcmd" : ["a"] }`, `{"runcmd":["b"]}`, invalidDocument}
 
 func documentOf(text string) *runtime.RawExtension {
@@ -27,7 +26,7 @@ func documentOf(text string) *runtime.RawExtension {
 	return &runtime.RawExtension{Raw: []byte(text)}
 }
 
-// writer is somebody who writes documents into the manifest, or starts and stops the machine.
+// writer changes documents in the manifest, or starts and stops the machine.
 func (w *world) writer() {
 	vm := get[*spec.VirtualMachine](w, theVM)
 	if vm == nil {
@@ -51,7 +50,7 @@ func (w *world) writer() {
 		}
 		w.decisions++
 	}
-	// An API server numbers all that changes; who decides about manifests of files does not.
+	// An API server counts generations; manifests in files have none.
 	if w.choose("numbered", 3) > 0 {
 		vm.Generation++
 	}
@@ -59,7 +58,7 @@ func (w *world) writer() {
 	w.note("the machine is %s, with %v", vm.Spec.VM.State, *vm.Spec.CloudInit)
 }
 
-// forger is somebody who may write ConfigMaps, or an operator of another version.
+// forger changes the ConfigMap, as a user with the right to, or an operator of another version.
 func (w *world) forger() {
 	cm := get[*corev1.ConfigMap](w, theConfig)
 	if cm == nil || cm.Annotations == nil {
@@ -86,9 +85,8 @@ func (w *world) forger() {
 	w.note("somebody writes the ConfigMap: %v", cm.Annotations)
 }
 
-// checkDocuments holds for every plan: a document that is not valid is told, and nothing
-// is made of it; and an operator that has nothing to write, or makes a pod, has seen a
-// ConfigMap with the documents of the manifest.
+// checkDocuments verifies that an invalid document is reported and not used, and that an operator
+// that writes nothing, or creates a pod, has observed a ConfigMap with the manifest's documents.
 func (w *world) checkDocuments(s *machine.Snapshot, p *reconcile.Plan) {
 	if !w.written || s.VM.DeletionTimestamp != nil {
 		return

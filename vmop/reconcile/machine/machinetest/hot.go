@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// hotClaims are those of disks that come and go; the last is one that a person attaches.
+// hotClaims are those of disks that are plugged and unplugged; the last is attached by a user.
 var hotClaims = []string{"hot-0", "hot-1", "hot-2", "a-persons"}
 
 func refersTo(vm *spec.VirtualMachine, claim string) bool {
@@ -22,7 +22,7 @@ func refersTo(vm *spec.VirtualMachine, claim string) bool {
 	})
 }
 
-// hotDisks are the claims of the disks that come and go, in the order of the manifest.
+// hotDisks returns the hot claims in the order of the manifest.
 func hotDisks(vm *spec.VirtualMachine) []string {
 	var out []string
 	for i := range vm.Spec.VM.Disks {
@@ -33,7 +33,6 @@ func hotDisks(vm *spec.VirtualMachine) []string {
 	return out
 }
 
-// changeDisks is somebody who adds a disk to the manifest, or takes one from it.
 func (w *world) changeDisks() {
 	vm := get[*spec.VirtualMachine](w, theVM)
 	claim := hotClaims[w.choose("disk", 3)]
@@ -49,7 +48,7 @@ func (w *world) changeDisks() {
 	w.note("somebody changes the disks: %s", claim)
 }
 
-// attachByHand is somebody with an attachment of his own, of a name like any.
+// attachByHand creates or deletes a user's own attachment.
 func (w *world) attachByHand() {
 	const key = "attachment/by-hand"
 	if a := get[*spec.VirtualMachineBlockDeviceAttachment](w, key); a == nil {
@@ -57,8 +56,8 @@ func (w *world) attachByHand() {
 	}
 }
 
-// attached is what becomes of attachments: an exporter is made while the machine runs, if
-// no pod has the claim, and ends with the run or the attachment.
+// attached models the attachment controller: an exporter is created while the machine runs, if no
+// pod has the claim, and ends with the run or the attachment.
 func (w *world) attached() {
 	vm := get[*spec.VirtualMachine](w, theVM)
 	pod := get[*corev1.Pod](w, thePod)
@@ -91,7 +90,6 @@ func (w *world) attached() {
 	}
 }
 
-// deleteAttachment is the API server.
 func (w *world) deleteAttachment(d reconcile.DeleteAttachment) result {
 	k := "attachment/" + d.Name
 	a := get[*spec.VirtualMachineBlockDeviceAttachment](w, k)
@@ -113,7 +111,7 @@ func (w *world) deleteAttachment(d reconcile.DeleteAttachment) result {
 	return done
 }
 
-// checkWriters: no two pods have a disk.
+// checkWriters verifies that no two pods have a disk.
 func (w *world) checkWriters() {
 	users := map[string]string{}
 	for _, k := range slices.Concat(w.keys("pod/"), w.keys("exporter/")) {
@@ -130,15 +128,14 @@ func (w *world) checkWriters() {
 	}
 }
 
-// checkHot holds for every plan: a pod that has only too little disks goes on, and nothing
-// waits for its restart.
+// checkHot verifies that a pod that only lacks disks goes on, without waiting for a restart.
 func (w *world) checkHot(s *machine.Snapshot, p *reconcile.Plan) {
 	pod := s.Pod()
 	if !w.exports || pod == nil || w.guests[pod.UID] == nil || s.VM.DeletionTimestamp != nil || !s.VM.ShouldRun() ||
 		len(pod.OwnerReferences) == 0 || pod.OwnerReferences[0].UID != s.VM.UID || pod.Annotations[names.AnnotationStarted] == "" {
 		return
 	}
-	// What is taken from the pod's, or put before one of them, waits.
+	// What is removed from the pod's disks, or inserted before one of them, waits.
 	var has []string
 	for _, c := range objects.PodClaims(pod) {
 		if slices.Contains(hotClaims[:3], c) {
@@ -161,7 +158,6 @@ func (w *world) checkHot(s *machine.Snapshot, p *reconcile.Plan) {
 	}
 }
 
-// waitsFor reports whether a disk waits for a restart.
 func (w *world) waitsFor(vm *spec.VirtualMachine) bool {
 	return slices.ContainsFunc(vm.Status.RestartAwaitingChanges, func(c spec.AwaitingChange) bool { return strings.HasPrefix(c.Path, "spec.vm.disks") })
 }

@@ -9,8 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// worldKind is how a kind of worlds begins, what happens in it, and for how many
-// steps.
+// worldKind is how a kind of worlds begins, what happens in it, and for how many steps.
 type worldKind struct {
 	name        string
 	create      func(choose func(string, int) int, decide func(machine.Snapshot) reconcile.Plan) *world
@@ -19,53 +18,50 @@ type worldKind struct {
 }
 
 var (
-	// Whatever may happen to a machine.
+	// Any event.
 	machinesWorld = worldKind{"machines", newWorld, (*world).live, 100, 250}
 
-	// The same where people use run policies.
+	// Any event, with run policies.
 	policiesWorld = worldKind{"policies", newPolicyWorld, (*world).live, 50, 200}
 
-	// What a guest may use never exceeds what its pod has, whatever happens in which
-	// order; and in the end it has what it is to have, or says why not.
+	// A guest may never use more than its pod has, in any order of events; finally it has what it
+	// should have, or the status says why not.
 	resizingWorld = worldKind{"resizing", newResizingWorld, (*world).resized, 20, 100}
 
-	// A claim that the machine has run with, and that anybody deletes at any time, is not
-	// replaced without a word; and whoever does what the machine says has it running.
+	// A claim that the machine has run with, and that may be deleted at any time, is never
+	// silently replaced; following the machine's conditions gets it running.
 	claimsWorld = worldKind{"claims", newWorld, (*world).loseClaims, 20, 60}
 
-	// Whatever becomes of a machine, of its manifest and of its claims, and however late
-	// the operator sees it: what is destroyed is its own, and wanted to be.
+	// Whatever happens to the machine, its manifest and its claims, and however late the operator
+	// observes it, only the machine's own objects are deleted, and only if that is wanted.
 	deletionWorld = worldKind{"deletion", newWorld, (*world).gives, 20, 60}
 
-	// Labels and annotations of a machine come to its pod and go from it, whatever happens
-	// meanwhile, and nothing of the operator's with them.
+	// Labels and annotations of a machine are added to its pod and removed from it, and never the
+	// operator's own.
 	labelsWorld = worldKind{"labels", newWorld, (*world).labelled, 20, 60}
 
-	// However machines are deleted without their pods and made again: there is never a
-	// second guest, and only a pod that an operator has let go is taken over.
+	// However machines are deleted without their pods and recreated, there is never a second
+	// guest, and only a pod that an operator has released is taken over.
 	orphansWorld = worldKind{"orphans", newWorld, (*world).leaves, 20, 60}
 
-	// Whatever becomes of classes, no machine that runs stops for that, none is started
-	// without its class, and what waits or is wrong is told.
+	// Changes of classes stop no running machine, none is started without its class, and waiting
+	// changes and errors are reported.
 	classesWorld = worldKind{"classes", newClassWorld, (*world).classed, 20, 60}
 
-	// Whoever changes the user data in a manifest, and whatever becomes of the Secrets with
-	// it: it is nowhere else, a guest is given that of its manifest, and what nobody needs
-	// goes.
+	// Whatever happens to the user data and its Secrets, it is stored nowhere else, a guest gets
+	// that of its manifest, and unused objects are deleted.
 	userDataWorld = worldKind{"user data", newUserDataWorld, (*world).provisioned, 20, 60}
 
-	// Whoever changes the documents for cloud-init in a manifest, and whatever becomes of what
-	// the ConfigMap notes of them: they are in the configuration, or it is told that they are
-	// not valid.
+	// Whatever happens to the cloud-init documents and the ConfigMap's note of them, they are in
+	// the configuration, or reported as invalid.
 	documentsWorld = worldKind{"documents", newDocumentsWorld, (*world).documented, 20, 60}
 
-	// Whatever the pods of a machine are called, and however many there are: never more than
-	// one guest of it executes, and all else is as if its pod had the machine's name.
+	// Whatever the names and number of a machine's pods, at most one guest executes, and all else
+	// is as if its pod had the machine's name.
 	namesWorld = worldKind{"names", newNamesWorld, (*world).live, 50, 150}
 
-	// Whoever adds disks to the manifest of a machine that runs, or takes them from it again,
-	// and whenever the machine is stopped meanwhile: a disk has one writer, the machine goes
-	// on, and in the end it has what its manifest has.
+	// However disks are added and removed, and whenever the machine is stopped meanwhile, a disk
+	// has one writer, the machine goes on, and finally it has what its manifest has.
 	hotWorld = worldKind{"hot", newHotWorld, (*world).plugs, 20, 60}
 
 	worldKinds = []worldKind{
@@ -73,7 +69,6 @@ var (
 	}
 )
 
-// hold runs drawn worlds of the kind for a drawn number of steps.
 func (k *worldKind) hold(t *testing.T, decide func(machine.Snapshot) reconcile.Plan) {
 	t.Helper()
 	steps := 0
@@ -88,7 +83,7 @@ func (k *worldKind) hold(t *testing.T, decide func(machine.Snapshot) reconcile.P
 	t.Logf("%d steps", steps)
 }
 
-// drawn is a choice that rapid makes.
+// drawn returns a choice made by rapid.
 func drawn(t *rapid.T) func(string, int) int {
 	return func(what string, n int) int {
 		if n == 1 {

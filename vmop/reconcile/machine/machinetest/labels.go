@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// relabel is somebody who gives the machine other labels and annotations.
 func (w *world) relabel() {
 	vm := get[*spec.VirtualMachine](w, theVM)
 	if vm == nil {
@@ -27,7 +26,7 @@ func (w *world) relabel() {
 	w.note("the machine has the labels %v", vm.Labels)
 }
 
-// checkPassedOn: the pod has the labels and annotations of its machine, and its own.
+// checkPassedOn verifies that the pod has the labels and annotations of its machine, and its own.
 func (w *world) checkPassedOn(vm *spec.VirtualMachine, pod *corev1.Pod) {
 	want := objects.InstanceLabels(vm.Name)
 	want[names.LabelComponent] = names.ComponentRunner

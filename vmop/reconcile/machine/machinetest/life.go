@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// step is one thing that happens.
+// step lets one event happen.
 func (w *world) step() {
 	w.operations++
 	events := []func(){
@@ -23,7 +23,7 @@ func (w *world) step() {
 		func() { w.reconcile(true) },
 		func() { w.reconcile(false) },
 		w.observeSome, w.observeSome, w.observeSome, w.observeAll,
-		func() { // of all, the machine changes most often
+		func() { // the machine changes most often
 			h := w.objects[theVM]
 			h.seen = len(h.versions) - 1
 		},
@@ -32,7 +32,7 @@ func (w *world) step() {
 			w.pass([]time.Duration{time.Second, 5 * time.Second, 40 * time.Second, 11 * time.Minute}[w.choose("time", 4)])
 		},
 		w.person, w.node, w.askForReset, w.work,
-		func() { // an operator that starts knows nothing but what it reads
+		func() { // a new operator knows only what it reads
 			w.observeAll()
 			clear(w.failures)
 		},
@@ -44,7 +44,7 @@ func (w *world) step() {
 	w.check()
 }
 
-// work is a while in which nothing goes wrong.
+// work lets some time pass without faults.
 func (w *world) work() {
 	for range 1 + w.choose("rounds", 6) {
 		w.observeAll()
@@ -59,7 +59,7 @@ func (w *world) work() {
 	}
 }
 
-// kubelet does one thing for one pod.
+// kubelet advances one pod.
 func (w *world) kubelet() {
 	keys := w.keys("pod/")
 	if len(keys) == 0 {
@@ -73,22 +73,19 @@ func (w *world) kubelet() {
 	}
 }
 
-// way is how the kubelet and the guest of a pod go on. What it comes to depends on how far
-// the pod is.
+// way is how the kubelet and the guest of a pod go on; the effect depends on the pod's state.
 type way int
 
 const (
-	// goodWay is what everybody wants.
 	goodWay way = iota
-	// firstBad: no node has room, the image is not to be had, or the guest shuts down.
+	// firstBad: no node has room, the image cannot be pulled, or the guest shuts down.
 	firstBad
 	// secondBad: the node evicts the pod, or QEMU fails.
 	secondBad
-	// guestResets is a reset by the guest.
 	guestResets
 )
 
-// tend moves a pod on.
+// tend advances a pod.
 func (w *world) tend(pod *corev1.Pod, how way) {
 	key, g := "pod/"+pod.Name, w.guests[pod.UID]
 	switch {
@@ -176,7 +173,7 @@ func (w *world) start(pod *corev1.Pod) {
 	w.put("pod/"+pod.Name, pod)
 	w.note("pod %s runs on %s", pod.UID, pod.Spec.NodeName)
 	if !told {
-		w.finish(pod, runnerconfig.CauseStartFailure) // the runner says what is missing
+		w.finish(pod, runnerconfig.CauseStartFailure) // the runner reports what is missing
 	}
 }
 
@@ -199,8 +196,7 @@ func (w *world) finish(pod *corev1.Pod, cause runnerconfig.Cause) {
 	w.losesEnd(pod)
 }
 
-// ended remembers how the pod of the machine ended. What happens to a pod that
-// somebody deletes is nobody's failure.
+// ended records how the pod of the machine ended. The end of a deleted pod is no failure.
 func (w *world) ended(pod *corev1.Pod, failed bool) {
 	vm := get[*spec.VirtualMachine](w, theVM)
 	if vm != nil && pod.DeletionTimestamp == nil && len(pod.OwnerReferences) > 0 && pod.OwnerReferences[0].UID == vm.UID {
@@ -208,8 +204,8 @@ func (w *world) ended(pod *corev1.Pod, failed bool) {
 	}
 }
 
-// controllers are the controller manager: volumes are bound, what has no owner
-// any more is deleted.
+// controllers models the controller manager: it binds volumes and deletes objects without an
+// owner.
 func (w *world) controllers() {
 	for _, k := range w.keys("claim/") {
 		if w.unbound {
@@ -242,7 +238,7 @@ func (w *world) controllers() {
 	w.collectUserData()
 }
 
-// What a person does.
+// What a user does.
 const (
 	startsOrStops        = "starts the machine, or stops it"
 	setsCPUs             = "sets maximumCpus"
@@ -264,15 +260,15 @@ const (
 	togglesSecret        = "deletes the Secret with the user data, or makes it again"
 )
 
-// deeds are what is drawn from, the more often the likelier; those from asksForPower on are for
-// worlds with run policies.
+// deeds are drawn from; repeated ones are likelier. Those from asksForPower on are for worlds
+// with run policies.
 var deeds = []string{
 	startsOrStops, startsOrStops, setsCPUs, togglesShutdownStops, setsModel, sizesDisk, deletesPod, editsConfiguration, togglesLoadBalancer,
 	deletesMachine, intrudes, emptiesService, forcesStop, setsTimeout,
 	asksForPower, asksForPower, asksForPower, asksForPower, setsPolicy, setsPolicy, approvesRestarts, approvesRestarts, changesContent, togglesSecret,
 }
 
-// person is somebody with kubectl.
+// person models a user of kubectl.
 func (w *world) person() {
 	vm := get[*spec.VirtualMachine](w, theVM)
 	if vm == nil {
@@ -375,8 +371,7 @@ func (w *world) deleteAnyPod(vm *spec.VirtualMachine) {
 	}
 }
 
-// deleteMachine is somebody who deletes the machine, perhaps without its finalizers, and
-// perhaps to make it anew.
+// deleteMachine deletes the machine, perhaps without its finalizers, and perhaps recreates it.
 func (w *world) deleteMachine(vm *spec.VirtualMachine) {
 	if w.choose("really", 2) > 0 {
 		return
@@ -414,7 +409,6 @@ func (w *world) emptyService() {
 	}
 }
 
-// askForReset is somebody who asks for a reset of the guest.
 func (w *world) askForReset() {
 	vm := get[*spec.VirtualMachine](w, theVM)
 	if vm == nil {
@@ -429,7 +423,7 @@ func (w *world) askForReset() {
 	w.note("a reset is asked for")
 }
 
-// drift is a change of an object that somebody makes by hand.
+// drift changes an object by hand.
 func (w *world) drift() {
 	if cm := get[*corev1.ConfigMap](w, theConfig); cm != nil {
 		cm.Data[names.ConfigKey] = "drift"
@@ -437,8 +431,8 @@ func (w *world) drift() {
 	}
 }
 
-// node: a node dies or comes back. Somebody who has switched a dead node off
-// deletes its pods by force.
+// node lets a node die or return. The pods of a dead node that was switched off are
+// force-deleted.
 func (w *world) node() {
 	n := []string{"n1", "n2"}[w.choose("node", 2)]
 	if !w.dead[n] {
@@ -467,7 +461,8 @@ func (w *world) node() {
 	w.repair(n)
 }
 
-// says is what the node controller says of the pods of a node, or its kubelet when it is back.
+// says is the report of the node controller about a node's pods, or of its kubelet when it is
+// back.
 func (w *world) says(n string, ready corev1.ConditionStatus) {
 	for _, k := range w.keys("pod/") {
 		pod := get[*corev1.Pod](w, k)

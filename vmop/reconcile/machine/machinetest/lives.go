@@ -20,8 +20,7 @@ func (w *world) live(steps int) error {
 	})
 }
 
-// guarded lets something happen and returns the promise that it breaks, or why it cannot
-// happen.
+// guarded returns the promise that what breaks, or why it cannot happen.
 func (w *world) guarded(what func()) (err error) {
 	defer func() {
 		switch v := recover().(type) {
@@ -38,7 +37,6 @@ func (w *world) guarded(what func()) (err error) {
 	return nil
 }
 
-// resized is one world of machines that grow and shrink.
 func (w *world) resized(steps int) error {
 	return w.guarded(func() {
 		for range steps {
@@ -68,7 +66,6 @@ func (w *world) resized(steps int) error {
 	})
 }
 
-// labelled runs a world in which people label machines.
 func (w *world) labelled(steps int) error {
 	return w.guarded(func() {
 		for range steps {
@@ -88,8 +85,8 @@ func (w *world) labelled(steps int) error {
 	})
 }
 
-// classed lets classes come, change and go while the machine runs, and somebody
-// change the machine; in the end whoever does what the conditions say has it running.
+// classed changes classes and the machine while it runs; finally the conditions' advice is
+// followed until it runs.
 func (w *world) classed(steps int) error {
 	return w.guarded(func() {
 		for range steps {
@@ -113,7 +110,6 @@ func (w *world) classed(steps int) error {
 	})
 }
 
-// loseClaims runs a world in which claims are deleted, restored and given up.
 func (w *world) loseClaims(steps int) error {
 	return w.guarded(func() {
 		for range steps {
@@ -138,8 +134,6 @@ func (w *world) loseClaims(steps int) error {
 	})
 }
 
-// gives runs a world in which machines are deleted, with and without their disks, and
-// made again.
 func (w *world) gives(steps int) error {
 	return w.guarded(func() {
 		for range steps {
@@ -159,7 +153,6 @@ func (w *world) gives(steps int) error {
 	})
 }
 
-// plugs runs a world in which disks come and go.
 func (w *world) plugs(steps int) error {
 	return w.guarded(func() {
 		for range steps {
@@ -183,7 +176,6 @@ func (w *world) plugs(steps int) error {
 	})
 }
 
-// leaves runs a world in which machines are deleted without their pods and made again.
 func (w *world) leaves(steps int) error {
 	w.orphans = map[types.UID]bool{}
 	return w.guarded(func() {
@@ -201,7 +193,7 @@ func (w *world) leaves(steps int) error {
 		}
 		w.collector()
 		if pod := get[*corev1.Pod](w, thePod); pod != nil && len(pod.OwnerReferences) == 0 {
-			// Somebody follows the advice.
+			// The advice of the condition is followed.
 			delete(w.guests, pod.UID)
 			w.put(thePod, nil)
 		}
@@ -209,7 +201,6 @@ func (w *world) leaves(steps int) error {
 	})
 }
 
-// provisioned runs a world in which people change the user data, and delete what has it.
 func (w *world) provisioned(steps int) error {
 	return w.guarded(func() {
 		for range steps {
@@ -228,7 +219,6 @@ func (w *world) provisioned(steps int) error {
 	})
 }
 
-// documented lets people write documents for cloud-init into the manifest.
 func (w *world) documented(steps int) error {
 	return w.guarded(func() {
 		for range steps {

@@ -11,20 +11,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// isRunners reports whether an object is the pod of a machine.
 func isRunners(o reconcile.Object) bool {
 	_, is := o.(*corev1.Pod)
 	return is && o.GetLabels()[names.LabelComponent] == names.ComponentRunner
 }
 
-// rename gives a pod that is made another name.
 func (w *world) rename(o reconcile.Object) {
 	if w.named && isRunners(o) && w.choose("name", 3) > 0 {
 		o.SetName(fmt.Sprintf("%s-%d", o.GetName(), w.serial))
 	}
 }
 
-// machinesPod is the pod in which the machine runs or is to, in truth: of several the one
+// machinesPod returns the pod in which the machine truly runs or is to run: of several the one
 // with the guest.
 func (w *world) machinesPod() *corev1.Pod {
 	var found *corev1.Pod
@@ -37,7 +35,7 @@ func (w *world) machinesPod() *corev1.Pod {
 	return found
 }
 
-// observePods lets the operator see all pods as they are, and reports whether it had not.
+// observePods updates the operator's view of all pods, and reports whether it was old.
 func (w *world) observePods() (news bool) {
 	for _, k := range w.keys("pod/") {
 		if h := w.objects[k]; h.seen < len(h.versions)-1 && (k == thePod || w.named) {
@@ -47,8 +45,8 @@ func (w *world) observePods() (news bool) {
 	return news
 }
 
-// makeSecondPod is somebody who makes a second pod of the machine like the one that there is.
-// It waits for the guest in that one, as with claims that one pod only may have.
+// makeSecondPod creates a second pod of the machine. It waits for the guest in the first, as with
+// ReadWriteOncePod claims.
 func (w *world) makeSecondPod() {
 	pod, vm := w.machinesPod(), get[*spec.VirtualMachine](w, theVM)
 	if pod == nil || vm == nil || vm.DeletionTimestamp != nil || w.guests[pod.UID] == nil || pod.DeletionTimestamp != nil ||
@@ -67,7 +65,7 @@ func (w *world) makeSecondPod() {
 	w.note("somebody makes pod %s beside pod %s", pod.UID, from)
 }
 
-// restorePods is somebody who restores what the status says of pods from a backup.
+// restorePods restores the status of pods from a backup.
 func (w *world) restorePods() {
 	vm := get[*spec.VirtualMachine](w, theVM)
 	if vm == nil {
@@ -83,9 +81,9 @@ func (w *world) restorePods() {
 	w.note("the status has pods %v again", vm.Status.VirtualMachinePods)
 }
 
-// intruder is another pod that uses the machine's disk, as one of an old
-// StatefulSet would. It starts when nothing else does, and is seen at once:
-// what others do at the same moment no operator can prevent.
+// intruder creates another pod that uses the machine's disk, as an old StatefulSet would. It
+// starts only when no guest runs, and is observed at once: no operator can prevent simultaneous
+// writes of others.
 func (w *world) intruder() {
 	if len(w.guests) > 0 || w.machinesPod() != nil || get[*corev1.Pod](w, "pod/intruder") != nil {
 		return

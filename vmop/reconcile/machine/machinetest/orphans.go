@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// adopt is the taking over of a pod. Whatever the operator has seen: in truth the pod
-// was let go by an operator, nobody has it, and it is the machine's by its disks.
+// adopt verifies the adoption of a pod: whatever the operator has observed, the pod was released
+// by an operator, has no owner, and is the machine's by its disks.
 func (w *world) adopt(a reconcile.AdoptPod) result {
 	pod := get[*corev1.Pod](w, "pod/"+a.Name)
 	if pod == nil {
@@ -31,14 +31,14 @@ func (w *world) adopt(a reconcile.AdoptPod) result {
 	pod.Annotations = merged(pod.Annotations, a.Annotations)
 	w.put("pod/"+a.Name, pod)
 	if g := w.guests[pod.UID]; g != nil {
-		g.pod, g.stage, g.told = pod, 0, false // it is told anew
+		g.pod, g.stage, g.told = pod, 0, false // it reports anew
 	}
 	w.note("pod %s is taken over", pod.UID)
 	return done
 }
 
-// leftBehind is for a pod that an operator makes who has not seen yet that its machine
-// is being deleted without its pod: it is left like one that was there.
+// leftBehind orphans a pod created by an operator that has not observed yet that its machine is
+// being deleted without its pod.
 func (w *world) leftBehind(o reconcile.Object) {
 	pod, is := o.(*corev1.Pod)
 	vm := get[*spec.VirtualMachine](w, theVM)
@@ -48,8 +48,8 @@ func (w *world) leftBehind(o reconcile.Object) {
 	}
 }
 
-// orphaner is somebody who deletes the machine without its pod, makes it again, or
-// copies the pod, as a backup would.
+// orphaner deletes the machine without its pod, recreates it, or copies the pod, as a backup
+// would.
 func (w *world) orphaner() {
 	vm := get[*spec.VirtualMachine](w, theVM)
 	if vm == nil {
@@ -72,8 +72,8 @@ func (w *world) orphaner() {
 	}
 	switch w.choose("orphaner", 4) {
 	case 0, 1:
-		// One without an owner that says it was made for this machine is its, too: only
-		// the garbage collector, or a person with the right to, has taken the owner.
+		// One without an owner whose record names this machine is its pod, too: only the garbage
+		// collector, or a user with the right to, has removed the owner.
 		if pod := get[*corev1.Pod](w, thePod); pod != nil && pod.DeletionTimestamp == nil &&
 			(len(pod.OwnerReferences) > 0 && pod.OwnerReferences[0].UID == vm.UID || len(pod.OwnerReferences) == 0 && pod.Annotations[names.AnnotationMadeFor] == string(vm.UID)) {
 			w.orphans[pod.UID] = true
@@ -93,7 +93,7 @@ func (w *world) orphaner() {
 	}
 }
 
-// copyPod puts a copy in place of the pod, with all that it says, as a backup has it.
+// copyPod replaces the pod by a copy with all annotations, as from a backup.
 func (w *world) copyPod() {
 	pod := get[*corev1.Pod](w, thePod)
 	if pod == nil || w.guests[pod.UID] != nil {
@@ -103,8 +103,7 @@ func (w *world) copyPod() {
 	w.put(thePod, pod)
 }
 
-// collectOrphans is the garbage collector, for which the machine's objects have no
-// owner any more.
+// collectOrphans models the garbage collector, which removes the owner of the machine's objects.
 func (w *world) collectOrphans(vm *spec.VirtualMachine) {
 	for _, k := range slices.Concat(w.keys("pod/"), w.keys("configmap/"), w.keys("service/")) {
 		if o := get[reconcile.Object](w, k); o != nil && len(o.GetOwnerReferences()) > 0 && o.GetOwnerReferences()[0].UID == vm.UID {
@@ -117,7 +116,7 @@ func (w *world) collectOrphans(vm *spec.VirtualMachine) {
 	}
 }
 
-// collector lets the garbage collector do what it was asked for, now or later.
+// collector lets the garbage collector act, now or later.
 func (w *world) collector() {
 	vm := get[*spec.VirtualMachine](w, theVM)
 	if vm == nil || vm.DeletionTimestamp == nil || !slices.Contains(vm.Finalizers, metav1.FinalizerOrphanDependents) {

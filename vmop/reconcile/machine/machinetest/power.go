@@ -14,13 +14,12 @@ func manual(p spec.RunPolicy) bool {
 	return p == spec.RunPolicyManual || p == spec.RunPolicyAlwaysOnUnlessStoppedManually
 }
 
-// outstanding reports whether a request was not answered yet.
+// outstanding reports whether a request is unanswered.
 func outstanding(vm *spec.VirtualMachine) bool {
 	request := vm.Annotations[names.AnnotationPowerRequest]
 	return request != "" && (vm.Status.Power == nil || vm.Status.Power.Request != request)
 }
 
-// ask is somebody who asks for the machine to be started, stopped or restarted.
 func (w *world) ask(vm *spec.VirtualMachine) {
 	verb := []machine.Verb{machine.VerbStart, machine.VerbStop, machine.VerbRestart, "nonsense"}[w.choose("verb", 4)]
 	w.askFor(vm, verb)
@@ -34,7 +33,7 @@ func (w *world) askFor(vm *spec.VirtualMachine, verb machine.Verb) {
 	}
 	vm.Annotations[names.AnnotationPowerRequest] = machine.Request(verb, fmt.Sprint(w.serial))
 	if verb == machine.VerbStart {
-		clear(w.lastEnds) // somebody has decided
+		clear(w.lastEnds) // the user has decided
 	}
 	if verb == machine.VerbStart || verb == machine.VerbStop {
 		w.asked = asked{verb, w.upsets}
@@ -43,7 +42,7 @@ func (w *world) askFor(vm *spec.VirtualMachine, verb machine.Verb) {
 	w.note("a %s is asked for", verb)
 }
 
-// endsByPolicy remembers an end of the machine, which its runner may have reported.
+// endsByPolicy records an end of the machine, which its runner may have reported.
 func (w *world) endsByPolicy(pod *corev1.Pod, cause runnerconfig.Cause) {
 	vm := get[*spec.VirtualMachine](w, theVM)
 	if vm == nil || len(pod.OwnerReferences) == 0 || pod.OwnerReferences[0].UID != vm.UID || pod.Labels[names.LabelInstance] != vm.Name {
@@ -72,8 +71,8 @@ func (w *world) endsByPolicy(pod *corev1.Pod, cause runnerconfig.Cause) {
 	w.put(theVM, vm)
 }
 
-// losesEnd is somebody who deletes a pod that has just ended. What became of it is
-// known all the same, if its runner had reported it.
+// losesEnd deletes a pod that has just ended. Its end is still known if its runner had reported
+// it.
 func (w *world) losesEnd(pod *corev1.Pod) {
 	vm := get[*spec.VirtualMachine](w, theVM)
 	if !w.policies || vm == nil || vm.Status.Power == nil || vm.Status.Power.PodUID != pod.UID || vm.Status.RunnerEnd == nil ||
@@ -85,8 +84,8 @@ func (w *world) losesEnd(pod *corev1.Pod) {
 	w.note("pod %s is lost", pod.UID)
 }
 
-// removesByPolicy remembers that a person deletes a pod. What became of a machine
-// that had ended is known all the same, if its runner had reported it.
+// removesByPolicy records that a user deletes a pod. The end of a machine is still known if its
+// runner had reported it.
 func (w *world) removesByPolicy(vm *spec.VirtualMachine, pod *corev1.Pod) {
 	if len(pod.OwnerReferences) == 0 || pod.OwnerReferences[0].UID != vm.UID {
 		return
@@ -102,8 +101,8 @@ func (w *world) removesByPolicy(vm *spec.VirtualMachine, pod *corev1.Pod) {
 	}
 }
 
-// keepsPod reports whether a pod in which a guest executes is to go on, as far as
-// that can be known from what was seen.
+// keepsPod reports whether a pod in which a guest executes must go on, as far as the observations
+// tell.
 func (w *world) keepsPod(vm *spec.VirtualMachine, pod *corev1.Pod) bool {
 	s := &vm.Spec
 	request := vm.Annotations[names.AnnotationPowerRequest]
@@ -128,7 +127,7 @@ func (w *world) keepsPod(vm *spec.VirtualMachine, pod *corev1.Pod) bool {
 	return vm.ShouldRun()
 }
 
-// checkPower is what must hold of run policies when nothing happens any more.
+// checkPower verifies run policies in the final state.
 func (w *world) checkPower(vm *spec.VirtualMachine) {
 	p, policy := vm.Status.Power, vm.Spec.RunPolicy
 	if policy == "" {
@@ -151,8 +150,7 @@ func (w *world) checkPower(vm *spec.VirtualMachine) {
 	}
 }
 
-// provided reports whether the Secrets are there that the machine's guest is provisioned
-// from.
+// provided reports whether the Secrets exist that the machine's guest is provisioned from.
 func (w *world) provided(vm *spec.VirtualMachine) bool {
 	vm = vm.DeepCopy()
 	vm.Spec.VM.State = spec.StateRunning

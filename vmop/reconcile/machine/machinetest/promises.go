@@ -8,10 +8,10 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile/machine"
 )
 
-// TestDecide fails if a decision about machines breaks one of the [Promises] in the worlds
-// that rapid draws: as a subtest for each kind of worlds, and by as many as -rapid.checks
-// says. It tells what happened until then and which promise was broken; rapid makes the
-// story short, and says how to repeat it.
+// TestDecide fails if a decision about machines breaks one of the [Promises] in the worlds that
+// rapid draws: as a subtest for each kind of worlds, and as many as -rapid.checks says. It logs
+// the events until then and the broken promise; rapid shrinks the story, and logs how to repeat
+// it.
 //
 // The decision is called by several goroutines, and must depend on its snapshot alone.
 func TestDecide(t *testing.T, decide func(machine.Snapshot) reconcile.Plan) {
@@ -23,8 +23,8 @@ func TestDecide(t *testing.T, decide func(machine.Snapshot) reconcile.Plan) {
 	}
 }
 
-// Promises are what [TestDecide] holds a decision to, sorted. What it says of a broken one
-// begins with its name.
+// Promises returns what [TestDecide] verifies of a decision, sorted. The message about a broken
+// one begins with its name.
 func Promises() []string { return slices.Clone(promised) }
 
 var promised = []string{

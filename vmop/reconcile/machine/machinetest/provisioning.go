@@ -9,8 +9,8 @@ func userDataFrom(secret string) *spec.CloudInit {
 	return &spec.CloudInit{UserDataFrom: &spec.CloudInitSource{SecretRef: spec.SecretKeyReference{Name: secret}}}
 }
 
-// newContent is somebody who changes the Secret with the user data of a machine whose
-// manifest names one. Its runner sees that.
+// newContent changes the Secret with the user data that the manifest names, which the runner
+// detects.
 func (w *world) newContent(vm *spec.VirtualMachine) {
 	if vm.Spec.CloudInit == nil || vm.Spec.CloudInit.UserDataFrom == nil {
 		return
@@ -23,7 +23,7 @@ func (w *world) newContent(vm *spec.VirtualMachine) {
 			continue
 		}
 		if g := w.guests[pod.UID]; g.stage > 1 {
-			g.stage = 2 // it is the third report then, which gets through
+			g.stage = 2 // the third report then, which succeeds
 			w.runnerReports(g)
 		}
 	}

@@ -8,15 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// untold is a plan of which something failed: its events were not told.
+// untold returns a plan of which something failed, so that its events were not emitted.
 func untold(p reconcile.Plan) reconcile.Plan {
 	p.Events = nil
 	return p
 }
 
-// reconcile is one run of an operator that observes what it has seen, decides
-// and writes, until something fails or it is killed. It returns what it decided,
-// with those events that it told.
+// reconcile runs the operator once with its observations: it decides and writes, until something
+// fails or it is killed. It returns the plan with the emitted events.
 func (w *world) reconcile(faults bool) reconcile.Plan {
 	s, ok := w.snapshot()
 	if !ok || w.behind() {

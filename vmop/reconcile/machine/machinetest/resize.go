@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// capacityOf is room for a number of CPUs and as many GiB.
+// capacityOf returns room for n CPUs and n GiB.
 func capacityOf(n int64) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(n, resource.DecimalSI), corev1.ResourceMemory: *resource.NewQuantity(n<<30, resource.BinarySI)}
 }
@@ -52,7 +52,7 @@ func (w *world) wrote(a reconcile.Action) {
 	}
 }
 
-// resize is the API server's part.
+// resize models the API server.
 func (w *world) resize(a reconcile.ResizePod) result {
 	pod := get[*corev1.Pod](w, "pod/"+a.Name)
 	if pod == nil || pod.UID != a.UID || pod.ResourceVersion != a.ResourceVersion {
@@ -69,7 +69,7 @@ func (w *world) resize(a reconcile.ResizePod) result {
 	return done
 }
 
-// allocate is the kubelet's: it gives the pod all that it asks for, or nothing.
+// allocate models the kubelet: it gives the pod all that it requests, or nothing.
 func (w *world) allocate(pod *corev1.Pod) {
 	if w.nodes == nil || len(pod.Spec.Containers) == 0 || pod.Name != "web" {
 		return
@@ -92,7 +92,7 @@ func (w *world) allocate(pod *corev1.Pod) {
 	pod.Status.ContainerStatuses[0].Resources = &corev1.ResourceRequirements{Requests: w.nodes.allocated[pod.UID].DeepCopy()}
 }
 
-// adjust is one thing that a kubelet or a runner does about what a guest may use.
+// adjust is one step of a kubelet or a runner about what a guest may use.
 func (w *world) adjust(pod *corev1.Pod, g *guest, how int) bool {
 	switch how {
 	case 0:
@@ -112,7 +112,6 @@ func (w *world) adjust(pod *corev1.Pod, g *guest, how int) bool {
 	return true
 }
 
-// changeRoom is what others on the node do.
 func (w *world) changeRoom() {
 	n := int64(1 + w.choose("room", 12))
 	w.nodes.room = capacityOf(n)
@@ -131,8 +130,7 @@ func (w *world) kubeletResizes(pod *corev1.Pod) {
 	}
 }
 
-// read is the runner, which sees its configuration at some time, and the guest does
-// as it says.
+// read lets the runner read its configuration, and the guest follow it.
 func (w *world) read(g *guest) {
 	cm := get[*corev1.ConfigMap](w, theConfig)
 	if cm == nil {
@@ -149,7 +147,7 @@ func (w *world) read(g *guest) {
 	}
 }
 
-// follow is what becomes of a pod and its runner in a world that is kind.
+// follow advances a pod and its runner without faults.
 func (w *world) follow(pod *corev1.Pod, g *guest) {
 	if fresh := get[*corev1.Pod](w, "pod/"+pod.Name); fresh != nil && fresh.DeletionTimestamp == nil && fresh.Status.Phase == corev1.PodRunning {
 		w.kubeletResizes(fresh)
@@ -161,8 +159,7 @@ func (w *world) follow(pod *corev1.Pod, g *guest) {
 	}
 }
 
-// checkRoom holds after each step: no guest may use more than its node has given
-// its pod.
+// checkRoom verifies that no guest may use more than its node has given its pod.
 func (w *world) checkRoom() {
 	if w.nodes == nil {
 		return
@@ -178,7 +175,7 @@ func (w *world) checkRoom() {
 	}
 }
 
-// short reports whether the pod has too little room for what the guest is to have.
+// short reports whether the pod has too little room for what the guest should have.
 func (w *world) short(vm *spec.VirtualMachine) bool {
 	pod := get[*corev1.Pod](w, thePod)
 	if w.nodes == nil || pod == nil {
@@ -188,7 +185,6 @@ func (w *world) short(vm *spec.VirtualMachine) bool {
 	return !fits(r.For(objects.GuestAmounts(vm)), w.nodes.allocated[pod.UID])
 }
 
-// checkResized is what must hold when nothing happens any more.
 func (w *world) checkResized() {
 	vm, pod := get[*spec.VirtualMachine](w, theVM), get[*corev1.Pod](w, thePod)
 	if vm.Spec.VM.State != spec.StateRunning || pod == nil {

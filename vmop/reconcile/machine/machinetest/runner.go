@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// runnerReports is the next report of a runner, which may not get through.
+// runnerReports is the next report of a runner, which may fail.
 func (w *world) runnerReports(g *guest) {
 	vm := get[*spec.VirtualMachine](w, theVM)
 	if vm == nil || g.stage == 3 || g.pod.OwnerReferences == nil || g.pod.OwnerReferences[0].UID != vm.UID {
@@ -18,7 +18,7 @@ func (w *world) runnerReports(g *guest) {
 	}
 	if !objects.MayReport(vm, g.pod.Name, g.pod.UID) {
 		w.note("the runner of pod %s may not report", g.pod.UID)
-		return // it tries again
+		return // it retries
 	}
 	g.stage++
 	g.told = false
@@ -61,17 +61,15 @@ func (w *world) runnerReports(g *guest) {
 	w.note("the runner of pod %s reports stage %d", g.pod.UID, g.stage)
 }
 
-// report is the runner's report of what its guest has.
 func (w *world) report(g *guest) {
 	vm := get[*spec.VirtualMachine](w, theVM)
 	if vm == nil || g.stage < 2 || !g.told || g.pod.OwnerReferences == nil || g.pod.OwnerReferences[0].UID != vm.UID {
 		return
 	}
-	g.stage = 2 // the next report tells of what is already known, too
+	g.stage = 2 // the next report repeats what is known, too
 	w.runnerReports(g)
 }
 
-// reportAmounts adds to a report what the guest has.
 func (w *world) reportAmounts(part map[string]any, g *guest) {
 	part["cpus"], part["ram"] = g.has.CPUs, resource.NewQuantity(g.has.RAM, resource.BinarySI).String()
 	if g.generation > 0 {

@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// settle lets the world be kind until nothing happens any more, and checks that
-// then all is as wanted.
+// settle runs without faults until nothing changes any more, and verifies that the final state is
+// as wanted.
 func (w *world) settle() {
 	const rounds = 60
 	for _, n := range []string{"n1", "n2"} {
@@ -59,7 +59,7 @@ func (w *world) settle() {
 		w.check()
 		if is := get[*spec.VirtualMachine](w, theVM).Status.Phase; is != phase {
 			phase = is
-			// A start, and one more: for what has changed while the first was under way.
+			// A start, and one more: for what has changed during the first.
 			if entered[phase]++; entered[phase] > 2 {
 				w.violated("phases do not flicker", "%v", entered)
 			}
@@ -80,7 +80,7 @@ func (w *world) settle() {
 					w.follow(pod, g)
 				}
 				if g != nil && (g.stage < 2 || !g.told) {
-					g.stage = 2 // the last report gets through
+					g.stage = 2 // the last report succeeds
 					w.runnerReports(g)
 				}
 			}
@@ -104,7 +104,7 @@ func (w *world) settle() {
 	w.violated("the world comes to rest", "after %d rounds there is still %+v", rounds, w.decide(s))
 }
 
-// settleDeletion lets a machine go that somebody has deleted.
+// settleDeletion runs until a machine that is being deleted is released.
 func (w *world) settleDeletion() {
 	for range 30 {
 		if vm := get[*spec.VirtualMachine](w, theVM); vm == nil || vm.DeletionTimestamp == nil {
@@ -119,13 +119,13 @@ func (w *world) settleDeletion() {
 				w.tend(pod, goodWay)
 			}
 		}
-		// What was refused is tried again.
+		// What was refused is retried.
 		w.pass(6 * time.Minute)
 	}
 	w.violated("a machine that is deleted goes", "%+v", get[*spec.VirtualMachine](w, theVM).ObjectMeta)
 }
 
-// checkSettled is what must hold when nothing happens any more.
+// checkSettled verifies the final state.
 func (w *world) checkSettled() {
 	vm, pod := get[*spec.VirtualMachine](w, theVM), w.machinesPod()
 	cm := get[*corev1.ConfigMap](w, theConfig)
@@ -168,8 +168,8 @@ func (w *world) checkSettled() {
 	if got, want := cm.Annotations[names.AnnotationResetRequest], vm.Annotations[names.AnnotationResetRequest]; want != "" && got != want {
 		w.violated("a reset is not lost", "%q was asked for, and %q counted", want, got)
 	}
-	// What waits for a restart is what the pod was not made with, and then a reset
-	// by the guest is one.
+	// What waits for a restart is what the pod was not made with, and a reset by the guest
+	// applies it.
 	if ends := strings.Contains(cm.Data[names.ConfigKey], "guestResetEnds: true"); vm.ShouldRun() &&
 		(ends != (len(s.RestartAwaitingChanges) > 0 && w.startable() && !w.short(vm)) || w.changed(pod, vm) && w.startable() && !w.short(vm) && !ends) {
 		w.violated("a reset by the guest applies what waits", "these wait: %v; a reset ends the machine: %v", s.RestartAwaitingChanges, ends)
@@ -189,8 +189,8 @@ func (w *world) checkSettled() {
 	}
 }
 
-// linger lets the world stay as it is for a while: something keeps pods from
-// starting. What then is waited for has been told.
+// linger lets time pass while something keeps pods from starting. The waits must have been
+// reported.
 func (w *world) linger() {
 	const (
 		nothing = iota
@@ -239,7 +239,7 @@ func (w *world) linger() {
 	w.checkWaitsTold()
 }
 
-// settleHot is a while in which nothing goes wrong, and what holds at its end.
+// settleHot runs without faults, and verifies the final state.
 func (w *world) settleHot() {
 	for _, n := range []string{"n1", "n2"} {
 		w.repair(n)
@@ -287,8 +287,8 @@ func (w *world) settleHot() {
 	}
 }
 
-// startsSafely is a run of the operator that sees all pods before it makes one, as
-// observation.Starts has it.
+// startsSafely runs the operator so that it sees all pods before it creates one, as with
+// observation.Starts.
 func (w *world) startsSafely(faults bool) {
 	for _, k := range slices.Concat(w.keys("pod/"), w.keys("exporter/")) {
 		h := w.objects[k]
@@ -297,7 +297,6 @@ func (w *world) startsSafely(faults bool) {
 	w.reconcile(faults)
 }
 
-// checkUserDataSettled holds when nothing happens any more.
 func (w *world) checkUserDataSettled() {
 	w.controllers()
 	vm, pod := get[*spec.VirtualMachine](w, theVM), get[*corev1.Pod](w, thePod)

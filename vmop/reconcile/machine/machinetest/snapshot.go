@@ -50,7 +50,7 @@ func (w *world) snapshot() (machine.Snapshot, bool) {
 		}
 	}
 	if s.VM != nil {
-		// Nobody watches it: it is read when it is needed.
+		// It is not watched, and read when needed.
 		s.Certificate = get[*corev1.Secret](w, "certificate/"+machine.NamedCertificate(s.VM, s.Pod()))
 		s.Secrets = w.statesOf(machine.NeededSecrets(s.VM, s.Pod()))
 	}
@@ -70,7 +70,6 @@ func (w *world) snapshot() (machine.Snapshot, bool) {
 	return s, s.VM != nil
 }
 
-// statesOf looks for the Secrets that a guest is provisioned from.
 func (w *world) statesOf(needed []machine.NeededSecret) map[string]machine.SecretState {
 	out := map[string]machine.SecretState{}
 	for _, n := range needed {
@@ -87,7 +86,7 @@ func (w *world) statesOf(needed []machine.NeededSecret) map[string]machine.Secre
 	return out
 }
 
-// provide makes the Secrets that a guest is provisioned from.
+// provide creates the Secrets that a guest is provisioned from.
 func (w *world) provide(vm *spec.VirtualMachine) {
 	vm = vm.DeepCopy()
 	vm.Spec.VM.State = spec.StateRunning
@@ -100,7 +99,6 @@ func (w *world) provide(vm *spec.VirtualMachine) {
 	}
 }
 
-// classesOf are those of a snapshot, of what a cluster has.
 func (w *world) classesOf(vm *spec.VirtualMachine, read func(*world, string) *spec.VirtualMachineClass) []spec.VirtualMachineClass {
 	var out []spec.VirtualMachineClass
 	for _, k := range w.keys("class/") {

@@ -8,9 +8,8 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// checkStats is what holds of the statistics whenever they are written: the last phase
-// is that of the status, each is another than the one before and no earlier, nothing is
-// said of the future, and there is an end to it.
+// checkStats verifies written statistics: the last phase is that of the status, each differs from
+// the one before and is no earlier, no time is in the future, and the list is bounded.
 func (w *world) checkStats(st reconcile.StatusApply) {
 	var s spec.Stats
 	data, err := json.Marshal(st.Status["stats"])

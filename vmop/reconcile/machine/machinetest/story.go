@@ -19,8 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// grammar is what a script may say: a line of another form is an error, and never
-// something that does not happen.
+// grammar is what a script may say: a line of another form is an error, rather than ignored.
 var grammar = regexp.MustCompile(`^(?:` + strings.Join([]string{
 	`reconcile(?: seeing-the-machine-of \d\d:\d\d:\d\d)?`, `wait \d+[smh]`, `waits are-read`,
 	`api-server (?:refuses|takes) \S+`, `operator is-replaced`,
@@ -35,7 +34,6 @@ var grammar = regexp.MustCompile(`^(?:` + strings.Join([]string{
 	`person (?:wants-nodes|wants-to-be-with|wants-to-be-apart-from) \S+=\S+`,
 }, `|`) + `)$`)
 
-// causes are those of the ends of machines.
 func causes() string {
 	all := []runnerconfig.Cause{
 		runnerconfig.CauseGuestShutdown, runnerconfig.CauseGuestReset, runnerconfig.CauseRequested, runnerconfig.CauseForced, runnerconfig.CauseHostQuit,
@@ -48,11 +46,9 @@ func causes() string {
 	return strings.Join(out, "|")
 }
 
-// Play plays a story: what a script says happens to a machine and those around it, line
-// by line, and what decide decides is done. It returns what was written, and what people
-// were told. A line that nobody understands is an error, and so are a line about what is
-// not there and a promise that is broken on the way; what was told until then is returned,
-// too.
+// Play runs a story: each line of the script is an event, and the decisions of decide are
+// executed. It returns what was written, and the events that users see. An unknown line, one
+// about a missing object and a broken promise are errors; the output until then is returned, too.
 func Play(decide func(machine.Snapshot) reconcile.Plan, script string) (told string, err error) {
 	var out strings.Builder
 	w := newWorld(func(string, int) int { return 0 }, decide)
@@ -89,7 +85,6 @@ func Play(decide func(machine.Snapshot) reconcile.Plan, script string) (told str
 
 func (i impossible) Error() string { return string(i) }
 
-// mustRun is the pod of the machine, in which a guest is started.
 func (w *world) mustRun() (*corev1.Pod, *guest) {
 	pod := mustGet[*corev1.Pod](w, thePod)
 	if w.guests[pod.UID] == nil {
@@ -98,7 +93,6 @@ func (w *world) mustRun() (*corev1.Pod, *guest) {
 	return pod, w.guests[pod.UID]
 }
 
-// tellRounds reconciles until nothing is left to do.
 func (w *world) tellRounds(out *strings.Builder) {
 	for range 10 {
 		w.observeAll()
@@ -110,7 +104,6 @@ func (w *world) tellRounds(out *strings.Builder) {
 	w.violated("the world comes to rest", "there is no end of writes")
 }
 
-// tellRound reconciles once, by what was seen.
 func (w *world) tellRound(out *strings.Builder) reconcile.Plan {
 	old := get[*spec.VirtualMachine](w, theVM)
 	p := w.reconcile(false)
@@ -130,8 +123,8 @@ func (w *world) tellRound(out *strings.Builder) reconcile.Plan {
 	return p
 }
 
-// seeMachineOf lets the operator, one that is new, see the machine as it was at a time of
-// the day, and all else as it is.
+// seeMachineOf lets a new operator observe the machine as it was at a time of the day, and all
+// else as it is.
 func (w *world) seeMachineOf(clock string) {
 	mustGet[*spec.VirtualMachine](w, theVM)
 	w.observeAll()
@@ -145,7 +138,8 @@ func (w *world) seeMachineOf(clock string) {
 	}
 }
 
-// tellWaits tells what the status says of waits. Those that last were told by events.
+// tellWaits writes the waits in the status, after verifying that lasting ones were reported by
+// events.
 func (w *world) tellWaits(out *strings.Builder) {
 	w.checkWaitsTold()
 	for _, of := range mustGet[*spec.VirtualMachine](w, theVM).Status.Waits {
@@ -190,7 +184,7 @@ func detail(a reconcile.Action) string {
 	return ""
 }
 
-// summary is what changes in the status.
+// summary returns the changes of the status.
 func summary(old *spec.VirtualMachineStatus, part map[string]any) string {
 	var out []string
 	if p, ok := part["phase"]; ok && p != old.Phase {
@@ -219,7 +213,7 @@ func summary(old *spec.VirtualMachineStatus, part map[string]any) string {
 	return strings.Join(out, "\n    ")
 }
 
-// happenings are what a script may say.
+// happenings are the events of a script.
 var happenings = map[string]func(*world, []string){
 	"wait": func(w *world, args []string) {
 		d, err := time.ParseDuration(args[0])
@@ -391,13 +385,13 @@ func affinityOf(vm *spec.VirtualMachine) *spec.Affinity {
 	return vm.Spec.Affinity
 }
 
-// beside is a term about who is on the same node: KEY=VALUE.
+// beside returns an affinity term for the same node: KEY=VALUE.
 func beside(label string) corev1.PodAffinityTerm {
 	key, value, _ := strings.Cut(label, "=")
 	return corev1.PodAffinityTerm{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}, TopologyKey: corev1.LabelHostname}
 }
 
-// placed says where a pod may run, if that is not everywhere.
+// placed returns where a pod may run, if restricted.
 func placed(pod *corev1.Pod) string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(pod.Spec.NodeSelector)) {

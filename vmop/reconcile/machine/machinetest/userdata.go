@@ -13,14 +13,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// password is in all user data of worlds.
 const password = "correct-horse"
 
 func inlineUserData(n int) *spec.Provisioning {
 	return &spec.Provisioning{Type: spec.ProvisioningUserData, UserData: fmt.Sprintf("#cloud-config\npassword: %s-%d\n", password, n)}
 }
 
-// author is somebody who writes user data, or removes what has it.
+// author writes user data, or deletes the objects with it.
 func (w *world) author() {
 	vm := get[*spec.VirtualMachine](w, theVM)
 	if vm == nil {
@@ -45,14 +44,14 @@ func (w *world) author() {
 		if len(keys) > 0 {
 			k := keys[w.choose("object", len(keys))]
 			if pod := get[*corev1.Pod](w, thePod); pod != nil && w.guests[pod.UID] == nil && strings.HasSuffix(k, "/"+pod.Annotations[names.AnnotationUserData]) {
-				return // the runner would say that it is missing
+				return // the runner would report it as missing
 			}
 			w.put(k, nil)
 			w.taken[k] = true
 			w.note("%s is deleted", k)
 		}
 		return
-	case 5: // somebody else's, before the operator makes its own
+	case 5: // a foreign object, before the operator creates its own
 		o := []reconcile.Object{&corev1.Secret{}, &corev1.ConfigMap{Data: map[string]string{"mine": "mine"}}}[w.choose("kind", 2)]
 		o.SetName(spec.UserDataSecret(vm.Name))
 		if get[reconcile.Object](w, keyOf(o)) == nil {
@@ -66,8 +65,8 @@ func (w *world) author() {
 	w.note("the machine is %s, with %v", vm.Spec.VM.State, vm.Spec.Provisioning)
 }
 
-// deleteHolder is the deletion of a ConfigMap for its machine: whatever the operator has
-// seen, there is nothing in it, and no pod that is still to start has the Secret.
+// deleteHolder verifies the deletion of a ConfigMap for its machine: whatever the operator has
+// observed, it is empty, and no pod that is still to start uses the Secret.
 func (w *world) deleteHolder(a reconcile.DeleteConfigMap) result {
 	cm := get[*corev1.ConfigMap](w, "configmap/"+a.Name)
 	if cm == nil {
@@ -87,7 +86,6 @@ func (w *world) deleteHolder(a reconcile.DeleteConfigMap) result {
 	return done
 }
 
-// collectUserData is the garbage collector.
 func (w *world) collectUserData() {
 	for _, k := range w.keys("secret/") {
 		s := get[*corev1.Secret](w, k)
@@ -100,8 +98,7 @@ func (w *world) collectUserData() {
 	}
 }
 
-// userDataOf is the Secret from which the runner of a pod has user data, empty if there
-// is none.
+// userDataOf returns the Secret with the user data for the runner of a pod, or "".
 func userDataOf(pod *corev1.Pod) string {
 	for _, v := range pod.Spec.Volumes {
 		if v.Projected == nil {
@@ -116,8 +113,8 @@ func userDataOf(pod *corev1.Pod) string {
 	return ""
 }
 
-// checkGiven holds whenever a guest is to start. It reports whether what the guest is
-// given is there: somebody may have deleted it since the operator looked.
+// checkGiven verifies each guest that is to start. It reports whether its user data exists: it
+// may have been deleted since the operator observed it.
 func (w *world) checkGiven(pod *corev1.Pod) bool {
 	if !w.inline {
 		return true
@@ -125,8 +122,8 @@ func (w *world) checkGiven(pod *corev1.Pod) bool {
 	got := ""
 	if name := userDataOf(pod); name != "" {
 		s := get[*corev1.Secret](w, "secret/"+name)
-		// A runner misses a key that the Secret has not as well: somebody deleted the Secret
-		// before the operator saw it, and made another one of the name.
+		// A Secret without the key counts as missing, too: it was deleted before the operator
+		// observed it, and another one created with the name.
 		if s == nil || len(s.Data[spec.UserDataKey]) == 0 {
 			if !w.taken["secret/"+name] && !w.taken["configmap/"+name] {
 				w.violated("a guest is given the user data of its manifest", "there is no Secret %s with it", name)
@@ -141,7 +138,7 @@ func (w *world) checkGiven(pod *corev1.Pod) bool {
 	return true
 }
 
-// checkTold holds for every plan: user data is in its Secret, and nowhere else.
+// checkTold verifies that user data is in its Secret, and nowhere else.
 func (w *world) checkTold(s *machine.Snapshot, p *reconcile.Plan) {
 	if !w.inline {
 		return

@@ -11,12 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// lasting is how long something must be waited for that may pass by itself
-// before an event tells of it.
+// lasting is how long a wait that may pass by itself must last before an event is emitted.
 const lasting = 10 * time.Second
 
-// noteWaits remembers what the status that was just written waits for, by the
-// types of the conditions. It was decided on what was seen of the machine.
+// noteWaits records the waits in the status just written, by condition types. It was decided on
+// the observed machine.
 func (w *world) noteWaits(vm, seen *spec.VirtualMachine) {
 	before := w.waits
 	wanted := (&spec.VirtualMachine{Spec: seen.Spec, Status: vm.Status}).ShouldRun()
@@ -32,7 +31,7 @@ func (w *world) noteWaits(vm, seen *spec.VirtualMachine) {
 			continue
 		}
 		if old := w.waited[since]; old != nil && slices.ContainsFunc(seen.Status.Waits, since.is) {
-			// The operator has not seen what the status said in between.
+			// The operator has not observed the statuses in between.
 			w.waits[of.Condition] = old
 			continue
 		}
@@ -47,7 +46,7 @@ func (w *world) noteWaits(vm, seen *spec.VirtualMachine) {
 	for _, t := range spec.OperatorConditionTypes() {
 		c := spec.FindCondition(vm.Status.Conditions, t)
 		if c == nil {
-			continue // of a class, of a machine that has none
+			continue // of a machine without a class
 		}
 		if c.Status == "False" && t != spec.ConditionAwaitingRestart && t != spec.ConditionReady && t != spec.ConditionRunnerUpToDate && !reasons[c.Reason] && !quietly[c.Reason] &&
 			(c.Reason != spec.ReasonPodTerminating && c.Reason != spec.ReasonBlockDevicesNotReady || wanted && seen.DeletionTimestamp == nil) {
@@ -56,8 +55,8 @@ func (w *world) noteWaits(vm, seen *spec.VirtualMachine) {
 	}
 }
 
-// namesWhatItWaitsFor holds for the message of each wait, whether or not it lasts until
-// an event tells it.
+// namesWhatItWaitsFor verifies the message of each wait, whether or not it lasts until an event
+// is emitted.
 func (w *world) namesWhatItWaitsFor(vm *spec.VirtualMachine, of spec.Wait) {
 	c := spec.FindCondition(vm.Status.Conditions, of.Condition)
 	if c == nil || c.Reason != of.Reason {
@@ -72,14 +71,13 @@ func (w *world) namesWhatItWaitsFor(vm *spec.VirtualMachine, of spec.Wait) {
 	}
 }
 
-// waitsFor is the kind and the name of what is waited for.
 func waitsFor(w spec.Wait) (kind, name string) {
 	kind, _, _ = strings.Cut(w.Object, " ")
 	return kind, w.Object[strings.LastIndex(w.Object, " ")+1:]
 }
 
-// told holds for every event that is told. Only an operator that sees the latest
-// status can know what was told, and since when something is waited for.
+// told verifies each event. Only an operator that observes the latest status knows which events
+// were emitted, and since when something is waited for.
 func (w *world) told(e reconcile.Event, latest bool) {
 	w.note("event %s", e)
 	if !strings.Contains(e.Note, ";") {
@@ -97,7 +95,7 @@ func (w *world) told(e reconcile.Event, latest bool) {
 		}
 		known = true
 		kind, name := waitsFor(wait.wait)
-		// What is wrong with the machine itself need not name it.
+		// A problem of the machine itself need not name it.
 		if kind == spec.KindVirtualMachine || namesObject(e.Note, name) {
 			about = append(about, wait)
 		}
@@ -121,7 +119,7 @@ func (w *world) told(e reconcile.Event, latest bool) {
 	}
 }
 
-// checkWaitsTold holds when nothing was in the way for a while.
+// checkWaitsTold verifies that each lasting wait was reported by an event.
 func (w *world) checkWaitsTold() {
 	for _, wait := range w.waits {
 		if w.now.Sub(wait.since) > 2*lasting && len(wait.notes) == 0 && get[*spec.VirtualMachine](w, theVM) != nil {
@@ -130,15 +128,14 @@ func (w *world) checkWaitsTold() {
 	}
 }
 
-// quietly are the reasons of which no event tells in particular: nothing is
-// waited for, or the end of the machine was told with what follows.
+// quietly are the reasons without an event of their own: nothing is waited for, or the event
+// about the end of the machine includes them.
 var quietly = map[string]bool{
 	spec.ReasonMachineStopped: true, spec.ReasonMachineDeleted: true,
 	spec.ReasonPodFinished: true, spec.ReasonRestartDelayed: true, spec.ReasonNamespaceTerminating: true,
 }
 
-// namesObject reports whether a text has a name as a word: web is not in
-// web-system-disk.
+// namesObject reports whether a text has a name as a word: web is not in web-system-disk.
 func namesObject(text, name string) bool {
 	part := func(c byte) bool { return c == '-' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9' }
 	for from := 0; ; {

@@ -20,9 +20,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// world is a model of a cluster with one machine: an API server, what an
-// operator has observed of it, kubelets, runners, the controller manager and
-// people. All that happens is chosen by choose, so a failure can be replayed.
+// world is a model of a cluster with one machine: an API server, what an operator has observed of
+// it, kubelets, runners, the controller manager and users. All events are drawn by choose, so
+// that a failure can be replayed.
 type world struct {
 	choose  func(what string, n int) int
 	decide  func(machine.Snapshot) reconcile.Plan
@@ -32,49 +32,48 @@ type world struct {
 	// owned are the status fields and condition types of each manager.
 	owned    map[string]map[string]bool
 	failures map[reconcile.Target]reconcile.Failure
-	// forbidden are the kinds that the API server takes from no operator, in a story.
+	// forbidden are the kinds that the API server refuses in a story.
 	forbidden map[string]bool
 	settings  objects.Settings
 
-	// nodes says what the nodes do about pods that are to be resized; nil for nodes
-	// that do nothing.
+	// nodes is the capacity for resized pods; nil for nodes that do not resize.
 	nodes  *capacity
 	guests map[types.UID]*guest
-	dead   map[string]bool // nodes that do not answer
+	dead   map[string]bool // nodes that do not report
 
-	// What invariants need to remember.
-	requests   int                 // resets that were asked for
-	decisions  int                 // how often a person or the guest decided about running
+	// State for the invariants.
+	requests   int                 // requested resets
+	decisions  int                 // decisions of a user or the guest about running
 	stopNoted  int                 // decisions when the last end was noted
-	lastEnds   map[types.UID]end   // how pods really ended
-	policies   bool                // people use run policies
-	upsets     int                 // how often something happened that a run policy has a rule for
+	lastEnds   map[types.UID]end   // how pods truly ended
+	policies   bool                // users set run policies
+	upsets     int                 // number of events that a run policy has a rule for
 	asked      asked               // the last request for power
 	off        asked               // the last end that a run policy keeps the machine stopped for
-	waits      map[string]*waiting // what the status waits for, by its condition
+	waits      map[string]*waiting // the status's waits by condition
 	waited     map[waitingSince]*waiting
 	named      bool                 // pods may have any names
-	seconds    map[types.UID]bool   // pods that somebody has made beside those of the machine
+	seconds    map[types.UID]bool   // pods that users have created beside those of the machine
 	classes    bool                 // there are classes
-	exports    bool                 // disks come and go
+	exports    bool                 // disks are plugged and unplugged
 	inline     bool                 // user data is in the manifest
-	given      map[types.UID]string // that of the machine when the pods were made
-	taken      map[string]bool      // objects with user data that somebody has deleted
+	given      map[types.UID]string // the machine's user data when the pods were created
+	taken      map[string]bool      // objects with user data that users have deleted
 	written    bool                 // documents for cloud-init are in the manifest
-	notes      []string             // what the ConfigMap has noted of them
-	content    int                  // what stands in the Secret with the user data
-	unbound    bool                 // nobody makes volumes for claims
+	notes      []string             // the ConfigMap's notes about them
+	content    int                  // content of the Secret with the user data
+	unbound    bool                 // no volumes are provisioned
 	mentioned  []string             // claims that another machine's manifest mentions
 	orphans    map[types.UID]bool   // pods of machines that were deleted without them
 	former     map[string]bool      // the names of claims with the runner's data that VM-Operator made
-	made       map[types.UID]string // what the machine was when the pods were made
+	made       map[types.UID]string // the machine when the pods were created
 	madeAt     map[types.UID]int64  // and its generation
 	log        []string
 	operations int
 }
 
-// history is all versions of an object; nil is absence. The operator has seen
-// them up to one, and never goes back.
+// history is all versions of an object; nil is absence. The operator has observed them up to
+// seen, and never goes back.
 type history struct {
 	versions []version
 	seen     int
@@ -88,12 +87,12 @@ type version struct {
 type guest struct {
 	pod    *corev1.Pod
 	stage  int  // 0 container started, 1 runner reported, 2 guest executes, 3 booted
-	told   bool // the last report got through
+	told   bool // the last report succeeded
 	claims []string
-	// content is that of the user data with which the guest was started.
+	// content is the user data with which the guest was started.
 	content int
-	// generation is that of the configuration that the runner follows, has is what
-	// the guest may use by it.
+	// generation is that of the configuration that the runner follows; has is what the guest may
+	// use by it.
 	generation int64
 	has        objects.Amounts
 }
@@ -124,10 +123,9 @@ const (
 	thePod    = "pod/web"
 )
 
-// worldBegins is when.
 var worldBegins = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// maxLag is the longest that an observation is behind.
+// maxLag is the longest delay of an observation.
 const maxLag = 20 * time.Second
 
 func (w *world) createVM() {
@@ -171,7 +169,7 @@ func (w *world) put(key string, o reconcile.Object) {
 	h.versions = append(h.versions, version{o, w.now})
 }
 
-// keys are the keys of a kind, in order.
+// keys returns the sorted keys of a kind.
 func (w *world) keys(prefix string) []string {
 	var out []string
 	for k := range w.objects {
@@ -183,7 +181,7 @@ func (w *world) keys(prefix string) []string {
 	return out
 }
 
-// get is the truth: a copy of the newest version. It is nil if there is none.
+// get returns a copy of the newest version, nil if there is none.
 func get[T reconcile.Object](w *world, key string) T {
 	var none T
 	h := w.objects[key]
@@ -193,7 +191,7 @@ func get[T reconcile.Object](w *world, key string) T {
 	return h.versions[len(h.versions)-1].object.DeepCopyObject().(T)
 }
 
-// cached is what the operator has seen.
+// cached returns what the operator has observed.
 func cached[T reconcile.Object](w *world, key string) T {
 	var none T
 	h := w.objects[key]
@@ -210,8 +208,7 @@ func (w *world) observeAll() {
 	}
 }
 
-// observeSome lets the operator see newer versions of one object, perhaps not
-// all that there were in between.
+// observeSome advances the operator's view of one object, perhaps not to the newest version.
 func (w *world) observeSome() {
 	keys := w.keys("")
 	h := w.objects[keys[w.choose("object", len(keys))]]
@@ -220,7 +217,7 @@ func (w *world) observeSome() {
 	}
 }
 
-// pass lets time go by. No observation stays behind for longer than the lag.
+// pass lets time pass. No observation is delayed by more than maxLag.
 func (w *world) pass(d time.Duration) {
 	w.now = w.now.Add(d)
 	for _, k := range w.keys("") {
@@ -236,13 +233,12 @@ type result int
 
 const (
 	done    result = iota
-	stale          // conflict, exists already
+	stale          // conflict, already exists
 	refused        // forbidden
-	lost           // a time-out: nobody knows
+	lost           // a timeout with an unknown outcome
 )
 
-// besideEnded reports whether another pod of the machine has ended, too, and is not being
-// deleted.
+// besideEnded reports whether another ended pod of the machine is not being deleted.
 func (w *world) besideEnded(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(w.keys("pod/"), func(key string) bool {
 		o := get[*corev1.Pod](w, key)
@@ -251,37 +247,35 @@ func (w *world) besideEnded(pod *corev1.Pod) bool {
 	})
 }
 
-// outcome is a termination message.
+// outcome returns a termination message.
 func outcome(c runnerconfig.Cause) string {
 	return string(runnerconfig.Outcome{Cause: c, Message: "it ended"}.TerminationMessage())
 }
 
-// capacity is what the nodes of a world have for the machine's pod, and what
-// their kubelets have given to pods.
+// capacity is what the nodes of a world have for the machine's pod, and what their kubelets have
+// given to pods.
 type capacity struct {
 	room      corev1.ResourceList // now
-	most      corev1.ResourceList // if there were nothing else
+	most      corev1.ResourceList // without other pods
 	allocated map[types.UID]corev1.ResourceList
-	// written are the versions that the operator has written itself. It does not
-	// decide before its caches show them, see the controller's look.awaits.
+	// written are the versions that the operator has written. It does not decide before its
+	// caches show them, see the controller's look.awaits.
 	written map[string]int
-	// silent: the kubelet does not tell which generation it has seen, as before
-	// Kubernetes 1.34.
+	// silent: the kubelet does not report the observed generation, as before Kubernetes 1.34.
 	silent bool
 }
 
-// waiting is a time in which the status gives one reason, about one object, for
-// which something is not as it should be.
+// waiting is a period in which the status has one reason and object of a wait.
 type waiting struct {
 	wait  spec.Wait
 	since time.Time
-	// notes are those of the events that told of it, by whichever condition.
+	// notes are those of the events about it, of any condition.
 	notes map[string]bool
 }
 
-// waitingSince is what tells one wait from another of the same reason and object.
-// An operator that sees an old status continues a wait which a later one does
-// not have: whoever was told of it then need not be told again.
+// waitingSince distinguishes waits of the same reason and object. An operator that observes an
+// old status continues a wait that a later status does not have: its event need not be emitted
+// again.
 type waitingSince struct {
 	reason, object string
 	since          int64
@@ -291,8 +285,7 @@ func sinceOf(w spec.Wait) waitingSince { return waitingSince{w.Reason, w.Object,
 
 func (s waitingSince) is(w spec.Wait) bool { return sinceOf(w) == s }
 
-// asked is something that decides whether a machine runs as long as nothing else
-// happens that does.
+// asked is what decides whether a machine runs until another such event happens.
 type asked struct {
 	verb   machine.Verb
 	upsets int
@@ -304,25 +297,24 @@ var runPolicies = []spec.RunPolicy{
 
 func quantity(s string) resource.Quantity { return resource.MustParse(s) }
 
-// hasEnded reports whether nothing runs in a pod any more.
 func hasEnded(pod *corev1.Pod) bool {
 	return pod != nil && (pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed)
 }
 
-// madeFor is what of a machine of newWorld may change and waits for a restart
-// then, without the size of its disk: one that would shrink waits for nothing.
+// madeFor returns what may change of a machine of newWorld and then waits for a restart, except
+// the size of its disk: shrinking is refused.
 func madeFor(vm *spec.VirtualMachine) string {
 	if vm.Spec.VM.MaximumCPUs == nil {
 		return "" // a machine of another test
 	}
-	// A person may lower the maximum below what the guest has: [spec.Amend] raises it.
+	// A user may lower the maximum below what the guest has: [spec.Amend] raises it.
 	return fmt.Sprint(max(*vm.Spec.VM.MaximumCPUs, changes.CurrentCPUs(&vm.Spec.VM)), vm.Spec.VM.CPUModel)
 }
 
-// impossible is why a line of a story cannot happen. It is raised as a panic.
+// impossible is why a line of a story cannot happen, raised as a panic.
 type impossible string
 
-// mustGet is the truth about something that a story is about.
+// mustGet is get for an object that a story requires.
 func mustGet[T reconcile.Object](w *world, key string) T {
 	if get[reconcile.Object](w, key) == nil {
 		panic(impossible("there is no " + key))
@@ -330,7 +322,6 @@ func mustGet[T reconcile.Object](w *world, key string) T {
 	return get[T](w, key)
 }
 
-// statusOf reads a part of a status.
 func (w *world) statusOf(part map[string]any) spec.VirtualMachineStatus {
 	data, err := json.Marshal(part)
 	if err != nil {

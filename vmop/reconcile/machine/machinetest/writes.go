@@ -16,8 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// setFinalizers writes the finalizers of the machine, which goes when it has none
-// any more.
+// setFinalizers writes the finalizers of the machine, which is deleted when it has none.
 func (w *world) setFinalizers(a reconcile.SetFinalizers) result {
 	vm := get[*spec.VirtualMachine](w, theVM)
 	if vm == nil {
@@ -43,13 +42,12 @@ func (w *world) setFinalizers(a reconcile.SetFinalizers) result {
 	return done
 }
 
-// deleteVM is the end of the machine.
 func (w *world) deleteVM() {
 	w.put(theVM, nil)
 	w.requests = 0
 }
 
-// stateOf is the state that a patch of a machine sets.
+// stateOf returns the state that a patch of a machine sets.
 func stateOf(a reconcile.Patch) spec.MachineState {
 	var patched spec.VirtualMachine
 	data, err := json.Marshal(a.Body())
@@ -80,8 +78,8 @@ func keyOf(o reconcile.Object) string {
 	return ""
 }
 
-// apply is server-side apply where one manager owns everything but what patches have
-// written, which are owners of their own.
+// apply models server-side apply where one manager owns everything except what patches, as other
+// managers, have written.
 func (w *world) apply(o reconcile.Object) result {
 	key := keyOf(o)
 	old := get[reconcile.Object](w, key)
@@ -148,7 +146,7 @@ func (w *world) deletePod(pod *corev1.Pod, grace int64) {
 	}
 }
 
-// applyStatus is server-side apply of a part of the status.
+// applyStatus models server-side apply of a part of the status.
 func (w *world) applyStatus(vm *spec.VirtualMachine, manager string, part map[string]any) {
 	next := w.statusOf(part)
 	before := w.owned[manager]
@@ -184,7 +182,6 @@ func (w *world) applyStatus(vm *spec.VirtualMachine, manager string, part map[st
 	w.owned[manager] = now
 }
 
-// ownedByOther reports whether another manager has applied a part of the status, too.
 func (w *world) ownedByOther(manager, part string) bool {
 	for m, parts := range w.owned {
 		if m != manager && parts[part] {
@@ -194,7 +191,7 @@ func (w *world) ownedByOther(manager, part string) bool {
 	return false
 }
 
-// merged is a map after a merge patch.
+// merged applies a merge patch to a map.
 func merged(m map[string]string, patch map[string]*string) map[string]string {
 	for k, v := range patch {
 		switch {
