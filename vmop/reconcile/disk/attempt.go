@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// attempt looks after a pod that fills the disk.
 func (d *decision) attempt(p *corev1.Pod) {
 	im := d.disk.Status.Import
 	counted := im != nil && im.PodUID == p.UID
@@ -70,7 +69,7 @@ func (d *decision) attempt(p *corev1.Pod) {
 	}
 }
 
-// failed counts an attempt that has failed. The pod is deleted when that is written.
+// failed counts a failed attempt. The pod is deleted when that is written.
 func (d *decision) failed(p *corev1.Pod) {
 	got := said(p)
 	if got.Error == "" {
@@ -82,7 +81,7 @@ func (d *decision) failed(p *corev1.Pod) {
 	d.count(p, got)
 }
 
-// withoutQuery is a URL without what may be a secret in it.
+// withoutQuery removes the parts of a URL that may contain a secret.
 func withoutQuery(location string) string {
 	location, _, _ = strings.Cut(location, "?")
 	location, _, _ = strings.Cut(location, "#")

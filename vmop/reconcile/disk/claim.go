@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// claim makes the claim. It reports whether there is one that is the disk's.
+// claim creates the claim. It reports whether there is one that belongs to the disk.
 func (d *decision) claim() bool {
 	c, name := d.s.Claim, d.claimName
 	known := ""
@@ -38,7 +38,7 @@ func (d *decision) claim() bool {
 		return false
 	}
 	d.next.Target = &spec.VirtualDiskTarget{PersistentVolumeClaim: name, PersistentVolumeClaimUID: c.UID, Namespace: d.namespace()}
-	// Nothing is put into a claim before it is noted which one that is.
+	// Nothing is written to a claim before its UID is in the status.
 	if known != string(c.UID) {
 		d.wait(conditions.ReasonDiskProvisioning, "claim %s is there", name)
 		return false

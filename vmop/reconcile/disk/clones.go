@@ -10,12 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// cloneDeadline is how long a claim that is to be a clone may be without a volume: nobody
-// tells that a driver cannot clone, but in events that are nobody's to trust.
+// cloneDeadline is how long a claim that should be a clone may be without a volume: a driver that
+// cannot clone is reported only by events, which cannot be trusted.
 const cloneDeadline = 10 * time.Minute
 
-// cloneRefused is the claim that was to be a clone and got no volume in time; empty if
-// there was none.
+// cloneRefused returns the claim that should have been a clone and got no volume in time, or "".
 func (d *decision) cloneRefused() string {
 	if im := d.disk.Status.Import; im != nil {
 		return string(im.CloneRefused)
@@ -23,19 +22,19 @@ func (d *decision) cloneRefused() string {
 	return ""
 }
 
-// newClaim makes the claim: a clone of that of the source where there may be one, and what
-// is to be restored from a snapshot of one.
+// newClaim creates the claim: a clone of the source's if possible, or one restored from a volume
+// snapshot.
 func (d *decision) newClaim() {
 	c := d.filled.VolumeClaim()
 	if s := d.disk.Spec.DataSource; s != nil && s.ObjectRef != nil && d.cloneRefused() == "" {
-		// Whether it can be cloned is seen when it is there.
+		// Whether it can be cloned is only known once the source exists.
 		if !d.source() {
 			return
 		}
 		if name := snapshotOf(s); name != "" {
 			c = d.filled.Restored(name, d.s.VolumeSnapshot.UID, d.s.VolumeSnapshot.Driver)
 		}
-		// That of an image of the cluster is in another namespace.
+		// The claim of an image of the cluster is in another namespace.
 		if ClusterImageOf(s) == "" && !d.restored() && d.filled.CanClone(&d.s.Settings, d.s.SourceClaim, d.sourceClass()) {
 			c = d.filled.Clone(d.s.SourceClaim)
 		}
@@ -45,14 +44,14 @@ func (d *decision) newClaim() {
 	}
 }
 
-// sourceClass is the storage class that the source asks for; nil is the default one.
+// sourceClass returns the storage class of the source; nil is the default one.
 func (d *decision) sourceClass() *string {
 	return subjectOf(&Snapshot{Disk: d.s.Source, Image: d.s.SourceImage}).disk.Spec.PersistentVolumeClaim.StorageClassName
 }
 
-// lateClone gives up a clone that has no volume in time: its claim holds nothing, and a
-// copy takes its place. It reports whether that is so. What is to become of it is written
-// before the claim is deleted, which is bound to the version that had no volume.
+// lateClone gives up a clone without a volume in time: its claim holds nothing, and is replaced
+// by a copy. It reports whether it does. That is written before the claim is deleted, and the
+// deletion is bound to the version without a volume.
 func (d *decision) lateClone() bool {
 	c := d.s.Claim
 	if c.Annotations[names.AnnotationCloneOf] == "" || d.isFilled() || c.Status.Phase != "" && c.Status.Phase != corev1.ClaimPending {

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// content fills the claim. It reports whether the disk is in it.
+// content fills the claim. It reports whether the disk's content is complete.
 func (d *decision) content() bool {
 	p := d.s.Pod
 	if p != nil && !d.mine(p) {
@@ -57,7 +57,7 @@ func (d *decision) content() bool {
 		d.wait(conditions.ReasonDisksInUse, "claim %s is used by pod %s already, before the %s is in it: delete that first", d.s.Claim.Name, few(d.pods()), d.noun)
 		return false
 	}
-	// What has a claim of a snapshot does not need that any more.
+	// What is restored from a snapshot no longer needs it.
 	if !d.restored() && !d.source() {
 		return false
 	}

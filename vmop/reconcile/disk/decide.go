@@ -8,8 +8,8 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile"
 )
 
-// Decide is total and deterministic: equal snapshots give equal plans, and the snapshot
-// is not changed. Without a disk there is nothing to do.
+// Decide is total and deterministic: equal snapshots give equal plans, and the snapshot is not
+// changed. Without a disk there is nothing to do.
 func Decide(s Snapshot) reconcile.Plan {
 	subject := subjectOf(&s)
 	if subject.object == nil {
@@ -19,7 +19,7 @@ func Decide(s Snapshot) reconcile.Plan {
 	d.next.ObservedGeneration = d.disk.Generation
 	d.attachments()
 	if percentOf(d.next.Progress) == 100 && !(d.isFilled() && d.mine(d.s.Claim)) {
-		d.next.Progress = "" // of what is gone nothing is there, whatever else there is to say
+		d.next.Progress = "" // its claim no longer exists
 	}
 	if d.disk.DeletionTimestamp != nil {
 		d.deleted()
@@ -29,7 +29,7 @@ func Decide(s Snapshot) reconcile.Plan {
 	}
 	d.serve()
 	if d.gone {
-		return d.plan // nothing is said of it any more, and its claim may be gone already
+		return d.plan // released, it has no status, and its claim may have been deleted
 	}
 	if next, changed := d.status(); changed {
 		d.plan.Statuses = []reconcile.StatusApply{reconcile.StatusOf(d.kind, d.object, names.OperatorStatusManager, next)}
@@ -37,7 +37,6 @@ func Decide(s Snapshot) reconcile.Plan {
 	return d.plan
 }
 
-// alive brings the disk about.
 func (d *decision) alive() {
 	if d.s.Unreadable != "" {
 		d.fail(conditions.ReasonInvalidSpecification, "%s; correct it", d.s.Unreadable)

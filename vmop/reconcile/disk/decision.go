@@ -15,49 +15,45 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// decision is the state of one call of Decide.
 type decision struct {
 	s *Snapshot
 	subject
-	// next is the status that the disk gets.
 	next spec.VirtualDiskStatus
 	plan reconcile.Plan
-	// gone: the disk is let go, and has no status any more.
+	// gone: the disk is released, and has no status any more.
 	gone bool
 }
 
 func (d *decision) held() bool { return slices.Contains(d.disk.Finalizers, d.finalizer) }
 
-// mine reports whether an object was made for this very disk: nothing but the making of
-// one says so.
+// mine reports whether an object was created for this very disk, which only its annotation
+// proves.
 func (d *decision) mine(o metav1.Object) bool {
 	return d.disk.UID != "" && o.GetAnnotations()[names.AnnotationMadeFor] == string(d.disk.UID)
 }
 
-// isFilled reports whether the disk is in its claim.
+// isFilled reports whether the claim has the disk's complete content.
 func (d *decision) isFilled() bool {
 	return d.s.Claim != nil && d.s.Claim.Annotations[names.AnnotationFilled] == string(d.disk.UID)
 }
 
-// needsFilling reports whether something has to be put into the claim of a disk.
 func needsFilling(disk *spec.VirtualDisk) bool {
 	return disk.Spec.DataSource != nil || disk.Spec.VolumeMode() == corev1.PersistentVolumeFilesystem
 }
 
 const (
-	// importDelay is the pause after an attempt to fill a disk that has failed. It
-	// doubles, up to five minutes.
+	// importDelay is the pause after a failed attempt to fill a disk. It doubles, up to five
+	// minutes.
 	importDelay = 10 * time.Second
-	// progressDelay is how often a disk that is being made is looked at, for how far it
-	// is.
+	// progressDelay is how often the progress of a disk is polled.
 	progressDelay = 10 * time.Second
-	// sourceDelay is how often a disk is looked at that others are a copy of.
+	// sourceDelay is how often the source of a copy is polled.
 	sourceDelay = 10 * time.Second
-	// importGrace is what a pod that is not needed any more has to end in, in seconds.
+	// importGrace is the grace period of a pod that is not needed any more, in seconds.
 	importGrace = 5
 )
 
-// namespace is that of the claim of an image of the cluster, empty for others.
+// namespace returns the namespace of the claim of an image of the cluster, "" for others.
 func (d *decision) namespace() string {
 	if d.s.ClusterImage == nil {
 		return ""
@@ -65,8 +61,7 @@ func (d *decision) namespace() string {
 	return d.s.Settings.ImageNamespace
 }
 
-// status is the status that the subject gets, and whether that is another one than it
-// has.
+// status returns the new status of the subject, and whether it differs from the stored one.
 func (d *decision) status() (next any, changed bool) {
 	if d.image == nil {
 		return d.next, !equality.Semantic.DeepEqual(d.next, d.disk.Status)
@@ -80,7 +75,7 @@ func (d *decision) status() (next any, changed bool) {
 			of  **resource.Quantity
 			key string
 		}{{&out.Size, names.AnnotationImageSize}, {&out.StoredSize, names.AnnotationStoredSize}} {
-			// One that means the same is no reason to write.
+			// An equal quantity in another notation is no reason to write.
 			if is := marked(d.s.Claim, q.key); !is.IsZero() && (*q.of == nil || (*q.of).Cmp(is) != 0) {
 				*q.of = &is
 			}
@@ -89,7 +84,7 @@ func (d *decision) status() (next any, changed bool) {
 	return out, !equality.Semantic.DeepEqual(out, *d.image)
 }
 
-// marks are the annotations of a claim that is filled.
+// marks returns the annotations of a filled claim.
 func (d *decision) marks(got runnerconfig.Imported) map[string]string {
 	out := map[string]string{names.AnnotationFilled: string(d.disk.UID)}
 	if d.disk.Spec.VolumeMode() != corev1.PersistentVolumeBlock {

@@ -10,15 +10,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// deleted lets the disk go when no machine has it. Its claim is the garbage collector's:
-// it goes with its owner, or stays if the disk is deleted with --cascade=orphan.
+// deleted releases the disk when no machine has it. Its claim is left to the garbage collector:
+// it is deleted with its owner, or stays if the disk is deleted with --cascade=orphan.
 func (d *decision) deleted() {
 	if !d.held() {
 		d.gone = true
 		return
 	}
 	if p := d.s.DownloadPod; p != nil && d.mine(p) {
-		d.end(p) // it is one of the users
+		d.end(p) // it uses the disk, too
 	}
 	if all := d.users(); len(all) > 0 {
 		d.say(spec.DiskTerminating, metav1.ConditionFalse, conditions.ReasonDiskAttached,
@@ -38,7 +38,6 @@ func (d *decision) deleted() {
 	}
 }
 
-// end deletes the pod that fills the disk.
 func (d *decision) end(p *corev1.Pod) {
 	if p.DeletionTimestamp == nil {
 		d.do(reconcile.DeletePod{Name: p.Name, UID: p.UID, GraceSeconds: importGrace})

@@ -16,12 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// collectDelay is how often somebody is looked for whom the garbage collector removes.
+// collectDelay is how often an object is polled that the garbage collector deletes.
 const collectDelay = 10 * time.Second
 
-// download answers who wants to download: each request once, by a pod or by why there is
-// none. A request does not wait for machines to stop: whoever made it is told, and asks
-// again.
+// download answers each request for a download once, with a pod or with why there is none. A
+// request does not wait for machines to stop: the user is informed, and requests it again.
 func (d *decision) download() {
 	if d.s.ClusterImage != nil {
 		return
@@ -44,7 +43,7 @@ func (d *decision) download() {
 		return
 	}
 	d.downloadIs(request, spec.DownloadPending, "", "pod %s is being made, which gives it", objects.DownloadName(d.claimName))
-	// A request is noted before anything is made for it.
+	// A request is recorded before anything is created for it.
 	if !answered {
 		return
 	}
@@ -56,7 +55,7 @@ func (d *decision) download() {
 	d.makeForDownload(request, "", reconcile.Create{Object: d.filled.DownloadJob(d.s.Settings, d.format())})
 }
 
-// downloadIs says what becomes of a request.
+// downloadIs records the state of a request.
 func (d *decision) downloadIs(request string, phase spec.DownloadPhase, pod types.UID, format string, args ...any) {
 	message := spec.BoundedMessage(fmt.Sprintf(format, args...))
 	if len(message) > maxImportMessage {
@@ -65,8 +64,7 @@ func (d *decision) downloadIs(request string, phase spec.DownloadPhase, pod type
 	d.next.Download = &spec.VirtualDiskDownload{Request: request, Phase: phase, Message: message, PodUID: pod}
 }
 
-// makeForDownload makes what a download needs. That nothing of it can be made is nothing
-// that the disk itself suffers from.
+// makeForDownload creates an object for a download. A failure does not affect the disk itself.
 func (d *decision) makeForDownload(request string, pod types.UID, a reconcile.Action) {
 	if f := d.plan.Add(d.s.Failures, d.s.Now, a); f != nil {
 		_, text := f.Told("download", d.disk.Namespace)
@@ -74,7 +72,7 @@ func (d *decision) makeForDownload(request string, pod types.UID, a reconcile.Ac
 	}
 }
 
-// format is that of what is downloaded: of a file what the mark says, whatever a guest has
+// format returns that of the download: a file's is recorded on the claim, whatever a guest has
 // written to it.
 func (d *decision) format() string {
 	if d.filled.Block() {
@@ -83,7 +81,7 @@ func (d *decision) format() string {
 	return cmp.Or(d.s.Claim.Annotations[names.AnnotationDiskFormat], "raw")
 }
 
-// noDownload is why nothing is given to anybody now; empty if it is.
+// noDownload returns why no download is possible now, or "".
 func (d *decision) noDownload() string {
 	if image := objects.ImporterImage(&d.s.Settings); objects.IsFormerRunner(image) {
 		return fmt.Sprintf("the operator has no image of a runner of ours, but %s: the administrator names one by its option runnerImage", image)
@@ -103,8 +101,8 @@ func (d *decision) noDownload() string {
 	return ""
 }
 
-// reading is why the disk is not read now: somebody else has it, who may write to it. To an
-// image nobody writes.
+// reading returns why the disk cannot be read now: another pod has it and may write to it. Images
+// are read-only.
 func (d *decision) reading() string {
 	if d.image != nil {
 		return ""
@@ -118,7 +116,7 @@ func (d *decision) reading() string {
 	return fmt.Sprintf("the disk is used by %s, and nobody reads it beside: stop that machine, or detach the disk from it, and ask again", few(others))
 }
 
-// gives looks after the pod that gives a download.
+// gives manages the pod that serves a download.
 func (d *decision) gives(p *corev1.Pod) {
 	was, request := d.disk.Status.Download, objects.DownloadRequest(p)
 	if was != nil && was.PodUID == p.UID && was.Phase.Final() {
@@ -139,8 +137,8 @@ func (d *decision) gives(p *corev1.Pod) {
 	case p.DeletionTimestamp != nil:
 		d.downloadIs(request, spec.DownloadEnded, p.UID, "pod %s is being deleted; ask again", p.Name)
 	case was == nil || was.PodUID != p.UID:
-		// No pod has a key before it is noted which one that is: so each request is
-		// given one at most.
+		// A pod gets its key only after its UID is in the status: so each request is served at
+		// most once.
 		d.downloadIs(request, spec.DownloadPending, p.UID, "pod %s is there, and gets its key", p.Name)
 	case d.s.DownloadKey == nil:
 		d.downloadIs(request, spec.DownloadPending, p.UID, "Secret %s is being made, with the key of the download", name)

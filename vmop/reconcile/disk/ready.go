@@ -9,14 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ready says how a disk is that has all that it needs.
+// ready sets the status of a disk that has all that it needs.
 func (d *decision) ready() {
 	c := d.s.Claim
 	if format := c.Annotations[names.AnnotationDiskFormat]; d.isFilled() && format != "" {
 		d.next.Format = format
 	}
 	if c.Status.Phase != corev1.ClaimBound {
-		if d.image != nil { // what has filled it has seen more than the caches
+		if d.image != nil { // the importer has seen more than the caches
 			d.wait(conditions.ReasonDiskProvisioning, "claim %s has no volume yet; see kubectl describe pvc %[1]s%[2]s", c.Name, d.in)
 			return
 		}

@@ -9,13 +9,12 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// A disk that is made of a snapshot of a volume has a claim whose dataSource is that
-// snapshot. Whether that is obeyed no API says: a provisioner that knows nothing of it
-// makes a volume that is empty, or has what was on it before. So the driver of the
-// snapshot is noted on the claim, and compared with who was asked for the volume; and the
-// pod looks at what is there.
+// A disk made of a volume snapshot has a claim whose dataSource is that snapshot. No API reports
+// whether that is honoured: a provisioner without support creates a volume that is empty, or has
+// old content. So the driver of the snapshot is recorded on the claim, and compared with the
+// volume's provisioner; and the pod verifies the content.
 
-// snapshotOf is the snapshot of a volume that a source names; empty if it names none.
+// snapshotOf returns the volume snapshot that a source names, or "".
 func snapshotOf(source *spec.VirtualDiskSource) string {
 	if source == nil || source.ObjectRef == nil || source.ObjectRef.Kind != spec.KindVolumeSnapshot {
 		return ""
@@ -23,10 +22,9 @@ func snapshotOf(source *spec.VirtualDiskSource) string {
 	return source.ObjectRef.Name
 }
 
-// restored reports whether the disk is made of a snapshot.
 func (d *decision) restored() bool { return snapshotOf(d.disk.Spec.DataSource) != "" }
 
-// snapshot reports whether a claim may be made of the snapshot now.
+// snapshot reports whether a claim may be created from the snapshot now.
 func (d *decision) snapshot(wait func(reason, format string, args ...any) bool) bool {
 	s, name := d.s.VolumeSnapshot, snapshotOf(d.disk.Spec.DataSource)
 	refuse := func(format string, args ...any) bool {
@@ -56,8 +54,8 @@ func (d *decision) snapshot(wait func(reason, format string, args ...any) bool) 
 	return true
 }
 
-// restores reports whether the claim is one that the driver of the snapshot is asked
-// for, or nobody yet. What somebody else makes holds nothing of the snapshot.
+// restores reports whether the claim's provisioner is the snapshot's driver, or not yet known. A
+// volume of any other holds nothing of the snapshot.
 func (d *decision) restores() bool {
 	c, name := d.s.Claim, snapshotOf(d.disk.Spec.DataSource)
 	driver, asked := c.Annotations[names.AnnotationSnapshotDriver], objects.Provisioner(c)
@@ -74,8 +72,7 @@ func (d *decision) restores() bool {
 	return false
 }
 
-// unasked reports whether nobody is known to have been asked for the volume: a volume that
-// was there before is none that was restored.
+// unasked reports whether no provisioner is known: a volume that existed before was not restored.
 func (d *decision) unasked() bool {
 	if !d.restored() || objects.Provisioner(d.s.Claim) != "" {
 		return false

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// do adds an action to the plan. If the API server has refused it a moment ago, it says
-// so in the status instead, and reports false.
+// do adds an action to the plan. If the API server has just refused it, do reports that in the
+// status instead and returns false.
 func (d *decision) do(a reconcile.Action) bool {
 	f := d.plan.Add(d.s.Failures, d.s.Now, a)
 	if f == nil {
@@ -27,7 +27,6 @@ func (d *decision) do(a reconcile.Action) bool {
 	return false
 }
 
-// condition sets a condition.
 func (d *decision) condition(kind string, status metav1.ConditionStatus, reason, format string, args ...any) {
 	d.next.Conditions = spec.WithCondition(d.next.Conditions, spec.Condition{
 		Type: kind, Status: status, Reason: reason, Message: fmt.Sprintf(format, args...),
@@ -44,7 +43,7 @@ func (d *decision) say(phase spec.DiskPhase, status metav1.ConditionStatus, reas
 	d.condition(conditions.Ready, status, reason, format, args...)
 }
 
-// wait says what the disk waits for, and fail what somebody has to do.
+// wait reports what the disk waits for, and fail what a user has to do.
 func (d *decision) wait(reason, format string, args ...any) {
 	d.say(spec.DiskProvisioning, metav1.ConditionFalse, reason, format, args...)
 }

@@ -15,22 +15,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A claim cannot be mounted in another namespace than its own. So a disk that is made of
-// an image of the cluster has a key ([objects.CopyKey]) in its namespace, and the image a
-// pod for that key ([objects.ServerJob]) in its own, which serves the image as long as the
-// disk is being made of it. Each of the two decides about what is in its namespace, and
-// sees what the other has made.
+// A claim cannot be mounted in another namespace than its own. So a disk that is made of an image
+// of the cluster has a key ([objects.CopyKey]) in its namespace, and the image a pod for that key
+// ([objects.ServerJob]) in its own, which serves the image while the disk is being made. Each of
+// the two decides about its own namespace, and observes what the other has created.
 
-// maxServers is how many copies of an image of the cluster are made at a time: all that
-// serve it are on one node, if its claim is. maxServersOfOne is how many of them are of
-// one namespace, whose copies may wait for long: the others do not wait for those.
+// maxServers bounds the concurrent copies of an image of the cluster: if its claim is on one
+// node, so are all servers. maxServersOfOne bounds those for one namespace, whose copies may wait
+// long, so that the others need not wait for them.
 const (
 	maxServers      = 8
 	maxServersOfOne = maxServers / 2
 )
 
-// CopierOf is what a disk or image needs of the image of the cluster that it is made of,
-// whose key is in a Secret; not wanted if it needs nothing, or nothing yet.
+// CopierOf returns what a disk or image needs of the image of the cluster that it is made of,
+// whose key is in a Secret; wanted is false if it needs nothing, or nothing yet.
 func CopierOf(s *Snapshot, key *corev1.Secret) (c objects.Copier, wanted bool) {
 	if s == nil {
 		return c, false
@@ -46,7 +45,7 @@ func CopierOf(s *Snapshot, key *corev1.Secret) (c objects.Copier, wanted bool) {
 	return c, c.Key != ""
 }
 
-// ClusterImageOf is the image of the cluster that a source names; empty if it names none.
+// ClusterImageOf returns the image of the cluster that a source names, or "".
 func ClusterImageOf(source *spec.VirtualDiskSource) string {
 	if source == nil || source.ObjectRef == nil || source.ObjectRef.Kind != spec.KindClusterImage {
 		return ""
@@ -54,12 +53,11 @@ func ClusterImageOf(source *spec.VirtualDiskSource) string {
 	return source.ObjectRef.Name
 }
 
-// keyOf reports whether a Secret with a key was made for an object.
 func keyOf(s *corev1.Secret, uid types.UID) bool {
 	return s != nil && uid != "" && s.Annotations[names.AnnotationMadeFor] == string(uid) && s.DeletionTimestamp == nil
 }
 
-// serve has an image of the cluster served to those who want it, and to nobody else.
+// serve ensures the servers of an image of the cluster for those who want it, and deletes others.
 func (d *decision) serve() {
 	i := d.s.ClusterImage
 	if i == nil {
@@ -79,7 +77,7 @@ func (d *decision) serve() {
 		case !d.mine(p):
 		case !slices.Contains(d.s.Copiers, to) || finished(p):
 			d.end(p)
-			serves(to) // until it is gone
+			serves(to) // until it is deleted
 		default:
 			serves(to)
 		}
@@ -96,7 +94,7 @@ func (d *decision) serve() {
 		if d.s.ServerKey == nil {
 			secret, certificate := objects.ServerKey(i, d.s.Settings.ImageNamespace, d.s.Now)
 			d.make(reconcile.Create{Object: secret, Certificate: (*reconcile.Certificate)(&certificate)})
-			return // what the pods have is to be seen first
+			return // the pods' use of them must be observed first
 		}
 		if !keyOf(d.s.ServerKey, i.UID) {
 			return
@@ -106,7 +104,7 @@ func (d *decision) serve() {
 	}
 }
 
-// make adds an action that has nothing to do with whether the image is there.
+// make adds an action that does not affect whether the image is ready.
 func (d *decision) make(a reconcile.Action) {
 	if f := reconcile.Refused(d.s.Failures, a.Target(), d.s.Now); f != nil {
 		d.plan.WakeAt(f.RetryAt())
@@ -117,8 +115,8 @@ func (d *decision) make(a reconcile.Action) {
 	d.plan.Actions = append(d.plan.Actions, a)
 }
 
-// server reports whether the image of the cluster that the disk is made of is served to
-// it, and has that brought about.
+// server reports whether the image of the cluster is served to the disk that is made of it, and
+// requests that.
 func (d *decision) server(image string, c *corev1.PersistentVolumeClaim, wait func(reason, format string, args ...any) bool) bool {
 	switch {
 	case c.Annotations[names.AnnotationImageDigest] == "":
@@ -140,14 +138,12 @@ func (d *decision) server(image string, c *corev1.PersistentVolumeClaim, wait fu
 	return true
 }
 
-// ready reports whether a pod that serves an image does so.
 func ready(p *corev1.Pod) bool {
 	return p.DeletionTimestamp == nil && p.Status.PodIP != "" && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})
 }
 
-// importJob is the pod that fills the claim.
 func (d *decision) importJob() *corev1.Pod {
 	switch {
 	case d.s.Claim.Annotations[names.AnnotationCloneOf] != "":

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// size lets the claim grow, and says what it has.
+// size lets the claim grow, and records its size.
 func (d *decision) size() {
 	c := d.s.Claim
 	if d.image != nil {
@@ -23,7 +23,7 @@ func (d *decision) size() {
 	}
 	has, there := c.Status.Capacity[corev1.ResourceStorage]
 	if there && c.Status.Phase == corev1.ClaimBound {
-		// One that means the same is no reason to write.
+		// An equal quantity in another notation is no reason to write.
 		if d.next.Capacity == nil || d.next.Capacity.Cmp(has) != 0 {
 			d.next.Capacity = new(has.DeepCopy())
 		}
@@ -39,7 +39,7 @@ func (d *decision) size() {
 			"the disk asks for %s, but claim %s has asked for %s already, and disks do not shrink; ask for %[3]s again", want.String(), c.Name, asked.String())
 		return
 	case order > 0 && c.Status.Phase == corev1.ClaimBound:
-		// Kubernetes lets a claim grow once it is bound.
+		// Kubernetes grows only bound claims.
 		u := reconcile.UpdateClaim{Name: c.Name, UID: c.UID, ResourceVersion: c.ResourceVersion, Storage: &want}
 		if f := reconcile.Refused(d.s.Failures, u.Target(), d.s.Now); f != nil {
 			d.plan.WakeAt(f.RetryAt())
@@ -69,8 +69,8 @@ func (d *decision) size() {
 	d.condition(conditions.DiskResized, metav1.ConditionTrue, conditions.ReasonDiskResized, "the volume has what the disk asks for")
 }
 
-// behind is a guest that has less of the disk than that asks for; nil if there is none.
-// What a machine said that has no pod with the disk is of an earlier run.
+// behind returns a guest that has less of the disk than it should; nil if there is none. The
+// report of a machine without a pod with the disk is of an earlier run.
 func (d *decision) behind() *Guest {
 	running := unfinished(d.s.Users)
 	for i := range d.s.Guests {
@@ -82,7 +82,7 @@ func (d *decision) behind() *Guest {
 	return nil
 }
 
-// also adds what somebody said to a sentence.
+// also appends a reported message to a sentence.
 func also(message string) string {
 	if message == "" {
 		return ""
@@ -90,7 +90,7 @@ func also(message string) string {
 	return ": " + spec.BoundedMessage(message)
 }
 
-// notResized takes back that a disk has grown which is not there any more.
+// notResized withdraws that a disk has grown that no longer exists.
 func (d *decision) notResized() {
 	if spec.ConditionIsTrue(d.next.Conditions, conditions.DiskResized) {
 		d.condition(conditions.DiskResized, metav1.ConditionFalse, conditions.ReasonDiskResizing, "the disk is not there: its condition Ready says why")

@@ -12,65 +12,63 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Snapshot is all that a decision about one disk depends on. A pointer that is nil means
-// known to be absent. Nothing in it is changed.
+// Snapshot is all that a decision about one disk depends on. A nil pointer means known to be
+// absent. Nothing in it is changed.
 type Snapshot struct {
 	// Disk is the disk as it is stored, nil if it is an image.
 	Disk *spec.VirtualDisk
 	// Image is the image as it is stored, nil if it is a disk.
 	Image *spec.VirtualImage
-	// ClusterImage is the image of the cluster as it is stored, nil if it is none. Its
-	// claim and its pods are in the namespace that the settings say.
+	// ClusterImage is the image of the cluster as it is stored, or nil. Its claim and its pods
+	// are in the namespace of the settings.
 	ClusterImage *spec.ClusterVirtualImage
-	// Unreadable says why that has nothing but its metadata; empty if it has all.
+	// Unreadable is why that has only its metadata; empty if it has all.
 	Unreadable string
 	// Settings are the operator's.
 	Settings objects.Settings
-	// Claim is the claim that has the name [objects.ClaimOfDisk], or of an image
-	// [objects.ClaimOfImage], and Pod the pod that has the name [objects.ImportPod],
-	// whoever made them.
+	// Claim is the claim with the name [objects.ClaimOfDisk], or of an image
+	// [objects.ClaimOfImage], and Pod the pod with the name [objects.ImportPod], whoever created
+	// them.
 	Claim *corev1.PersistentVolumeClaim
 	Pod   *corev1.Pod
-	// Machines are the names of the machines that have the disk, or its claim, in their
-	// manifest, or may have it: one that cannot be understood counts.
+	// Machines are the names of the machines that have the disk, or its claim, in their manifest,
+	// or may have it: one that cannot be decoded counts.
 	Machines []string
-	// Guests are the machines among them whose runner tells how large the disk is for its
-	// guest.
+	// Guests are the machines among them whose runner reports the size of the disk in its guest.
 	Guests []Guest
 	// Users are further pods that have the claim and have not ended.
 	Users []corev1.Pod
-	// Source is the disk that this one is a copy of, or SourceImage the image, and
-	// SourceClaim the claim of its name; nil if there is none, or it is no copy of one.
-	// SourceUsers are pods that have that claim and have not ended, but for Pod; of an
-	// image nobody asks.
+	// Source is the disk that this one is a copy of, or SourceImage the image, and SourceClaim
+	// the claim of its name; nil if there is none, or it is not a copy. SourceUsers are pods
+	// other than Pod that have that claim and have not ended; not needed for an image.
 	Source      *spec.VirtualDisk
 	SourceImage *spec.VirtualImage
 	SourceClaim *corev1.PersistentVolumeClaim
 	SourceUsers []corev1.Pod
 	// SourceClusterImage is the image of the cluster that it is a copy of, whose claim
-	// SourceClaim is then; NoClusterImages says that the operator looks after none. Server
-	// is the pod that serves it to this disk, and ServerKey the Secret with the key of
-	// that, without the key itself; Key is the same of the disk's own.
+	// SourceClaim is then; NoClusterImages says that the operator manages none. Server is the pod
+	// that serves it to this disk, and ServerKey the Secret with that pod's key, without the key
+	// itself; Key is the disk's own.
 	SourceClusterImage *spec.ClusterVirtualImage
 	NoClusterImages    bool
 	Server             *corev1.Pod
 	ServerKey          *corev1.Secret
 	Key                *corev1.Secret
-	// VolumeSnapshot is the snapshot of a volume that it is a copy of, nil if there is
-	// none, or it has its claim; SnapshotAccess is why nobody knows.
+	// VolumeSnapshot is the volume snapshot that it is made of, nil if there is none, or it has
+	// its claim; SnapshotAccess is why it is not known.
 	VolumeSnapshot *VolumeSnapshot
 	SnapshotAccess SnapshotAccess
-	// Copiers are those who want to be served, if it is an image of the cluster, and
-	// Servers the pods that serve it.
+	// Copiers are those to serve, if it is an image of the cluster, and Servers the pods that
+	// serve it.
 	Copiers []objects.Copier
 	Servers []corev1.Pod
-	// TransferKey is the Secret that has the name [objects.TransferKey], whoever made it.
+	// TransferKey is the Secret with the name [objects.TransferKey], whoever created it.
 	TransferKey *corev1.Secret
-	// DownloadPod and DownloadKey are the pod and the Secret that have the name
-	// [objects.DownloadName], whoever made them.
+	// DownloadPod and DownloadKey are the pod and the Secret with the name
+	// [objects.DownloadName], whoever created them.
 	DownloadPod *corev1.Pod
 	DownloadKey *corev1.Secret
-	// Progress is how far Pod is, as it said a moment ago; nil if nobody knows.
+	// Progress is Pod's progress as reported recently; nil if not known.
 	Progress *runnerconfig.ImportProgress
 	// Failures are writes that the API server refused.
 	Failures []reconcile.Failure
@@ -78,7 +76,7 @@ type Snapshot struct {
 	Now time.Time
 }
 
-// Guest is how large a disk is for the guest of a machine.
+// Guest is the size of a disk in the guest of a machine.
 type Guest struct {
 	// Machine is its name.
 	Machine string
@@ -87,19 +85,17 @@ type Guest struct {
 	Message string
 }
 
-// VolumeSnapshot is what is known of the snapshot of a volume that a disk is to be made
-// of.
+// VolumeSnapshot is what is known of the volume snapshot that a disk is to be made of.
 type VolumeSnapshot struct {
 	UID types.UID
-	// Deleted says that it is being deleted, and Ready that its driver is done with it.
+	// Deleted says that it is being deleted, and Ready that its driver has completed it.
 	Deleted, Ready bool
-	// Error is what its driver says of why it is not.
+	// Error is its driver's reason why it is not ready.
 	Error string
-	// Driver is that of the VolumeSnapshotContent which is bound to it; empty if there is
-	// none.
+	// Driver is that of the VolumeSnapshotContent bound to it; empty if there is none.
 	Driver string
-	// Size is what a volume needs that is restored from it, nil if nobody knows, and Mode
-	// how the volume was used that it is one of; empty if nobody knows.
+	// Size is the size of a volume restored from it, nil if unknown, and Mode the mode of the
+	// original volume; empty if unknown.
 	Size *resource.Quantity
 	Mode corev1.PersistentVolumeMode
 }

@@ -11,17 +11,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// source reports whether what the disk is a copy of can be read, if that is another
-// disk or an image: it is there, and nobody writes to it. A disk that is copied keeps the
-// machines waiting that have it, as any other pod that has their claim; to an image
-// nobody writes.
+// source reports whether the disk or image to copy can be read: it exists, and no pod writes to
+// it. A disk that is being copied keeps machines that have it waiting, as does any other pod with
+// their claim; images are read-only.
 func (d *decision) source() bool {
 	if d.disk.Spec.DataSource == nil || d.disk.Spec.DataSource.ObjectRef == nil {
 		return true
 	}
 	ref := d.disk.Spec.DataSource.ObjectRef
 	wait := func(reason, format string, args ...any) bool {
-		d.plan.WakeAt(d.s.Now.Add(sourceDelay)) // of what becomes of others nobody tells
+		d.plan.WakeAt(d.s.Now.Add(sourceDelay)) // other objects are not watched
 		d.say(spec.DiskPending, metav1.ConditionFalse, reason, "%s %s, which it is a copy of, "+format, append([]any{ref.Kind, ref.Name}, args...)...)
 		return false
 	}
@@ -43,7 +42,7 @@ func (d *decision) source() bool {
 	case from.image == nil && len(d.sourceWriters()) > 0:
 		return wait(conditions.ReasonDisksInUse, "is used by pod %s: stop that machine until the copy is there", few(d.sourceWriters()))
 	case d.image != nil && ref.Kind != spec.KindClusterImage:
-		return true // what it takes of the volume the pod knows
+		return true // the pod chooses the amount to read
 	}
 	has := from.disk.Spec.PersistentVolumeClaim.Size
 	if from.image != nil {
@@ -56,16 +55,15 @@ func (d *decision) source() bool {
 	return ref.Kind != spec.KindClusterImage || d.server(ref.Name, c, wait)
 }
 
-// torn reports whether somebody may have written to what a pod copies. That is nobody who
-// looks first: it keeps a copy from being believed whose pod and a machine's were made at
-// one moment.
+// torn reports whether a pod may have written to the source during the copy. It keeps a copy from
+// being trusted whose pod was created at the same moment as a machine's.
 func (d *decision) torn() bool {
 	return d.disk.Spec.DataSource != nil && d.disk.Spec.DataSource.ObjectRef != nil && d.disk.Spec.DataSource.ObjectRef.Kind == spec.KindDisk &&
 		len(d.sourceWriters()) > 0
 }
 
-// sourceWriters are the pods that may write to what the disk is a copy of: all that have
-// not ended, but for those that copy it, or give it to who downloads it.
+// sourceWriters returns the pods that may write to the source: all that have not ended, except
+// those that copy it or serve it for download.
 func (d *decision) sourceWriters() []string {
 	return unfinished(slices.DeleteFunc(slices.Clone(d.s.SourceUsers), func(p corev1.Pod) bool {
 		return objects.OnlyCopies(&p, objects.ClaimOfDisk(d.disk.Spec.DataSource.ObjectRef.Name))

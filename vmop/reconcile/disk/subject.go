@@ -13,28 +13,26 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// subject is what is decided about: a disk, or an image. An image is a disk with a
-// source that has a size and never changes, as far as making it goes.
+// subject is what is decided about: a disk, or an image. For its creation an image is a disk with
+// a source and a size that never changes.
 type subject struct {
 	// kind and short are its names for kubectl, noun that in a sentence.
 	kind, short, noun string
-	// in is the namespace of what is made for it, as kubectl wants to be told of another
-	// one than its own.
+	// in is kubectl's option for the namespace of its objects, if that is another one.
 	in string
-	// finalizer holds it; claimName and podName are the names of what is made for it.
+	// finalizer holds it; claimName and podName are the names of its objects.
 	finalizer, claimName, podName string
-	// filled is it as what these are made for, and validate is [spec.Validate] of it.
+	// validate is [spec.Validate] of it.
 	filled   objects.Filled
 	validate func() field.ErrorList
-	// readyReason and readyText say that it is there.
+	// readyReason and readyText report that it exists.
 	readyReason, readyText string
-	// unusedText says that nobody has it, usedText and heldText that several do, of whom
-	// they have the names, and copyText what follows from its being copied.
+	// unusedText reports that no machine has it, usedText and heldText that several do, with
+	// their names, and copyText the consequence of its being copied.
 	unusedText, usedText, heldText, copyText string
-	// object is what is stored; nil if there is nothing.
+	// object is the stored object, or nil.
 	object metav1.Object
-	// disk is the disk, or the image as one; image is the status of an image, nil for a
-	// disk.
+	// disk is the disk, or the image as one; image is the status of an image, nil for a disk.
 	disk  *spec.VirtualDisk
 	image *spec.VirtualImageStatus
 }
@@ -71,13 +69,12 @@ func subjectOf(s *Snapshot) subject {
 	return subject{}
 }
 
-// of adds what is made for the subject.
 func (s subject) of(f objects.Filled) subject {
 	s.filled, s.claimName, s.podName = f, f.ClaimName(), f.PodName()
 	return s
 }
 
-// asDisk is an image as the disk that it is as far as making it goes.
+// asDisk returns an image as a disk, for its creation.
 func asDisk(meta *metav1.ObjectMeta, i *spec.VirtualImageSpec, s *spec.VirtualImageStatus) *spec.VirtualDisk {
 	c := &i.PersistentVolumeClaim
 	return &spec.VirtualDisk{
@@ -92,8 +89,7 @@ func asDisk(meta *metav1.ObjectMeta, i *spec.VirtualImageSpec, s *spec.VirtualIm
 	}
 }
 
-// marked is the number of bytes that an annotation of an image's claim says, 0 if it says
-// none.
+// marked returns the number of bytes in an annotation of an image's claim, or 0.
 func marked(c *corev1.PersistentVolumeClaim, key string) resource.Quantity {
 	n, err := strconv.ParseInt(c.Annotations[key], 10, 64)
 	if err != nil || n < 0 {

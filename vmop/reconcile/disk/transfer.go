@@ -14,8 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// takeUpload makes the pod that takes an upload, once for each request: while nobody
-// wants to upload, nothing runs.
+// takeUpload creates the pod for an upload, once for each request: without requests nothing runs.
 func (d *decision) takeUpload(im *spec.VirtualDiskImport) {
 	request := objects.UploadRequest(d.object)
 	if request == "" || im != nil && im.Request == request {
@@ -27,8 +26,7 @@ func (d *decision) takeUpload(im *spec.VirtualDiskImport) {
 	}
 }
 
-// key makes the Secret with the key of uploads and downloads. It reports whether it is
-// there.
+// key ensures the Secret with the key of uploads and downloads. It reports whether it exists.
 func (d *decision) key() bool {
 	k := d.s.TransferKey
 	switch {
@@ -48,12 +46,12 @@ func (d *decision) key() bool {
 	return true
 }
 
-// uploads looks after a pod that takes an upload, and has not ended.
+// uploads manages a pod for an upload that has not ended.
 func (d *decision) uploads(p *corev1.Pod) {
 	until := p.CreationTimestamp.Add(objects.TransferWait)
 	switch why := machine.WaitsFor(p); {
 	case why != "" && !d.s.Now.Before(until):
-		// The request is over: whoever made it does not wait any more.
+		// The request is over: the client no longer waits.
 		d.count(p, runnerconfig.Imported{Error: fmt.Sprintf("not started within %v: %s", objects.TransferWait, why)})
 	case why != "":
 		d.plan.WakeAt(until)

@@ -16,15 +16,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The greatest number of attempts that is counted, and of the bytes of what one says.
+// The greatest number of attempts that is counted, and of bytes of a message.
 const (
 	maxAttempts      = 1 << 20
 	maxImportMessage = 2000
 )
 
-// progress tells how far the attempt is, which never goes back.
+// progress records the progress of the attempt, which never decreases.
 func (d *decision) progress() {
-	d.plan.WakeAt(d.s.Now.Add(progressDelay)) // nobody tells
+	d.plan.WakeAt(d.s.Now.Add(progressDelay)) // it is not watched
 	got := d.s.Progress
 	if got == nil {
 		return
@@ -40,7 +40,6 @@ func (d *decision) progress() {
 	}
 }
 
-// percentOf is what a progress says; 0 if that is nothing.
 func percentOf(progress string) int {
 	n, err := strconv.Atoi(strings.TrimSuffix(progress, "%"))
 	if err != nil {
@@ -49,7 +48,8 @@ func percentOf(progress string) int {
 	return n
 }
 
-// said are the last words of a pod that fills a disk. Nobody but the pod vouches for them.
+// said returns the termination message of a pod that fills a disk, which only the pod vouches
+// for.
 func said(p *corev1.Pod) runnerconfig.Imported {
 	for i := range p.Status.ContainerStatuses {
 		if t := p.Status.ContainerStatuses[i].State.Terminated; t != nil {
@@ -59,7 +59,6 @@ func said(p *corev1.Pod) runnerconfig.Imported {
 	return runnerconfig.ParseImported("")
 }
 
-// count counts an attempt, with what there is to say of it.
 func (d *decision) count(p *corev1.Pod, got runnerconfig.Imported) {
 	next := spec.VirtualDiskImport{Attempts: 1, PodUID: p.UID, Message: spec.BoundedMessage(got.Error), Final: got.Final, CloneRefused: types.UID(d.cloneRefused())}
 	if len(next.Message) > maxImportMessage {
@@ -72,7 +71,7 @@ func (d *decision) count(p *corev1.Pod, got runnerconfig.Imported) {
 	d.next.Progress = ""
 	d.next.Import = &next
 	if d.uploaded() {
-		// Another upload may be better: whoever makes it asks for it.
+		// Another upload may succeed, once the user requests it.
 		next.Request, next.Final = objects.UploadRequest(p), false
 		d.needUpload(&next)
 	} else {

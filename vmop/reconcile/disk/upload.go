@@ -9,13 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// uploaded reports whether somebody uploads what the disk is to be.
+// uploaded reports whether a user uploads the content.
 func (d *decision) uploaded() bool {
 	s := d.disk.Spec.DataSource
 	return s != nil && s.Type == spec.DiskSourceUpload
 }
 
-// command is what somebody types who uploads.
+// command returns the command for an upload.
 func (d *decision) command() string {
 	flag := ""
 	if d.image != nil {
@@ -24,12 +24,13 @@ func (d *decision) command() string {
 	return fmt.Sprintf("vmop-cli disk upload --cluster -n %s %s FILE%s", d.disk.Namespace, d.disk.Name, flag)
 }
 
-// needUpload says what somebody has to do.
+// needUpload reports what a user has to do.
 func (d *decision) needUpload(im *spec.VirtualDiskImport) {
 	const reason = conditions.ReasonDiskUploadNeeded
 	if im != nil && im.Message != "" {
 		message := "nothing was uploaded: " + im.Message
-		// Whoever has asked for this upload knows how; the cause is what they do not know.
+		// The user who requested this upload knows the command; the cause is what they do not
+		// know.
 		if how := ". Upload it: " + d.command(); len(message)+len(how) <= conditions.Line {
 			message += how
 		}

@@ -14,10 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// maxAttached is how many machines the definition lets a status name.
+// maxAttached is how many machines the definition permits in a status.
 const maxAttached = 64
 
-// attachments says who has the disk.
 func (d *decision) attachments() {
 	d.next.AttachedToVirtualMachines = nil
 	copies := d.copies()
@@ -37,22 +36,20 @@ func (d *decision) attachments() {
 	d.condition(conditions.DiskInUse, metav1.ConditionFalse, conditions.ReasonDiskNotInUse, "%s", d.unusedText)
 }
 
-// users are the machines that have the disk, and the pods of others that do.
+// users returns the machines that have the disk, and other pods that do.
 func (d *decision) users() []string {
 	out := append(slices.Clone(d.s.Machines), d.pods()...)
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-// pods are the pods that have the claim, but for the disk's own.
 func (d *decision) pods() []string { return unfinished(d.s.Users) }
 
-// unfinished are the names of the pods that have not ended.
 func unfinished(pods []corev1.Pod) []string {
 	var out []string
 	for i := range pods {
 		if p := &pods[i]; !finished(p) {
-			// Who has it is the machine that it is exported to.
+			// The user is the machine that it is exported to.
 			out = append(out, cmp.Or(objects.ExportsFor(p), p.Name))
 		}
 	}
@@ -60,7 +57,7 @@ func unfinished(pods []corev1.Pod) []string {
 	return out
 }
 
-// copies are the pods that copy the disk into another one, and no machines.
+// copies returns the pods that copy the disk into another one.
 func (d *decision) copies() []string {
 	var out []string
 	for i := range d.s.Users {
@@ -71,7 +68,6 @@ func (d *decision) copies() []string {
 	return out
 }
 
-// few are some names for people.
 func few(all []string) string {
 	const most = 5
 	if len(all) > most {

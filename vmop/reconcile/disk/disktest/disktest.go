@@ -17,48 +17,45 @@ import (
 	"pgregory.net/rapid"
 )
 
-// worldKind is what a world has.
 type worldKind struct {
 	name                     string
 	image, cluster, restores bool
 }
 
 var (
-	// Whatever disks, machines, pods and caches do, and wherever an operator dies: nothing is
-	// lost, nothing is written twice, and it comes to rest.
+	// Whatever disks, machines, pods and caches do, and wherever an operator dies, nothing is
+	// lost or written twice, and a final state is reached.
 	disks = worldKind{name: "disks"}
 
-	// Images are made as disks are, and nothing is ever done to one that is there.
+	// Images are made as disks are, and never changed once they exist.
 	images = worldKind{name: "images", image: true}
 
-	// Images of the cluster are made as those of a namespace are, in theirs.
+	// Images of the cluster are made like those of a namespace, in theirs.
 	clusterImages = worldKind{name: "cluster images", image: true, cluster: true}
 
-	// Whatever becomes of snapshots, and whoever makes volumes: what was not restored is no
-	// disk.
+	// Whatever happens to snapshots and provisioners, a volume that was not restored is never
+	// taken for the disk.
 	restoredDisks = worldKind{name: "disks of snapshots", restores: true}
 
 	worldKinds = []worldKind{disks, images, clusterImages, restoredDisks}
 )
 
-// world is a new one.
 func (k *worldKind) world(decide func(disk.Snapshot) reconcile.Plan) *world {
 	w := newWorld()
 	w.Decide, w.image, w.cluster, w.restores = decide, k.image, k.cluster, k.restores
 	return w
 }
 
-// hold lives a drawn life. Caches that are older than what the operator itself has written
-// are no reason for less.
+// hold runs drawn worlds. If stale, caches may even be older than the operator's own writes.
 func (k *worldKind) hold(t *rapid.T, stale bool, decide func(disk.Snapshot) reconcile.Plan) {
 	w := k.world(decide)
 	w.stale = stale
 	w.Hold(t, w.life)
 }
 
-// TestDecide fails if a decision about disks and images breaks one of the [Promises] in
-// the worlds that rapid draws, as a subtest for each kind of worlds. It tells what happened
-// until then and which promise was broken.
+// TestDecide fails if a decision about disks and images breaks one of the [Promises] in the
+// worlds that rapid draws, as a subtest for each kind of worlds. It logs the events until then
+// and the broken promise.
 //
 // The decision is called by several goroutines, and must depend on its snapshot alone.
 func TestDecide(t *testing.T, decide func(disk.Snapshot) reconcile.Plan) {
@@ -70,8 +67,8 @@ func TestDecide(t *testing.T, decide func(disk.Snapshot) reconcile.Plan) {
 	}
 }
 
-// Promises are what [TestDecide] holds a decision to, sorted. What it says of a broken one
-// begins with its name.
+// Promises returns what [TestDecide] verifies of a decision, sorted. The message about a broken
+// one begins with its name.
 func Promises() []string { return slices.Clone(promised) }
 
 var promised = []string{

@@ -11,15 +11,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// givenBy reports whether a Secret has the key of a pod that gives a download.
+// givenBy reports whether a Secret has the key of a pod that serves a download.
 func givenBy(key *corev1.Secret, p *corev1.Pod) bool {
 	return key != nil && p != nil && len(key.OwnerReferences) == 1 && key.OwnerReferences[0].UID == p.UID
 }
 
-// writes reports whether somebody may write to the disk.
+// writes reports whether a pod may write to the disk.
 func (w *world) writes(s *state) bool { return !w.image && s.user != nil }
 
-// mayGive checks what may be known when a pod is made that gives a download.
+// mayGive verifies the creation of a pod that serves a download.
 func (w *world) mayGive(p *corev1.Pod) {
 	d, c := w.cache.disk, w.cache.claim
 	request, noted := objects.DownloadRequest(d), d.Status.Download
@@ -41,7 +41,7 @@ func (w *world) needsFilling(d *spec.VirtualDisk) bool {
 	return d.Spec.DataSource != nil || d.Spec.VolumeMode() == corev1.PersistentVolumeFilesystem
 }
 
-// mayUnlock checks the same when the pod gets its key, without which it does not start.
+// mayUnlock verifies the creation of the pod's key, without which it does not start.
 func (w *world) mayUnlock(key *corev1.Secret) {
 	noted := w.cache.disk.Status.Download
 	switch {
@@ -52,7 +52,7 @@ func (w *world) mayUnlock(key *corev1.Secret) {
 	}
 }
 
-// told checks what a plan leaves told of a download.
+// told verifies what a plan reports of a download.
 func (w *world) told(plan reconcile.Plan) {
 	phase := ""
 	if d := w.cache.disk.Status.Download; d != nil {
@@ -67,7 +67,7 @@ func (w *world) told(plan reconcile.Plan) {
 	}
 }
 
-// gives lets the pod that gives a download get on, and the garbage collector.
+// gives advances the pod that serves a download, and the garbage collector.
 func (w *world) gives() {
 	p := w.truth.giver
 	switch {
@@ -95,7 +95,7 @@ func (w *world) gives() {
 	}
 }
 
-// settled checks downloads when everything has come to rest.
+// settled verifies downloads in the final state.
 func (w *world) settled(d *spec.VirtualDisk) {
 	g := w.truth.giver
 	if w.writes(&w.truth) && g != nil && g.Status.Phase == corev1.PodRunning {

@@ -14,8 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// life is some steps in the life of a disk. It returns the promise that was broken
-// first; nil if none was.
+// life returns the first promise that a drawn life of a disk breaks, or nil.
 func (w *world) life() *promises.Violation {
 	return promises.Broken(func() {
 		w.makeDisk()
@@ -27,7 +26,6 @@ func (w *world) life() *promises.Violation {
 	})
 }
 
-// step is something that happens.
 func (w *world) step() {
 	d, c := w.truth.disk, w.truth.claim
 	claim, pod := w.names()
@@ -69,7 +67,7 @@ func (w *world) step() {
 		})
 	case what == 30 && c != nil && c.Status.Phase == corev1.ClaimBound:
 		w.changeClaim(c, func(c *corev1.PersistentVolumeClaim) { c.Status.Capacity = c.Spec.Resources.Requests.DeepCopy() })
-	case what == 31 && d != nil && !w.image: // whose specification cannot be changed
+	case what == 31 && d != nil && !w.image: // its specification is immutable
 		w.changeDisk(d, func(d *spec.VirtualDisk) {
 			d.Spec.PersistentVolumeClaim.Size = resource.MustParse(choose(w, "size", "1Gi", "2Gi", "4Gi"))
 			d.Generation++
@@ -120,7 +118,6 @@ func (w *world) changeClaim(c *corev1.PersistentVolumeClaim, change func(*corev1
 	c.ResourceVersion, w.truth.claim = w.Version(), c
 }
 
-// deleteDisk is somebody who deletes the disk, which is gone only without finalizers.
 func (w *world) deleteDisk(d *spec.VirtualDisk) {
 	if len(d.Finalizers) == 0 {
 		w.truth.disk = nil
@@ -129,7 +126,7 @@ func (w *world) deleteDisk(d *spec.VirtualDisk) {
 	w.changeDisk(d, func(d *spec.VirtualDisk) { d.DeletionTimestamp = &metav1.Time{Time: w.Now}; d.Generation++ })
 }
 
-// uses has the claim used by another pod: nobody's, somebody's or a machine's.
+// uses lets another pod use the claim: none, a foreign one or a machine's.
 func (w *world) uses() {
 	w.truth.user, w.truth.guest = nil, nil
 	switch w.Draw("user", 4) {
@@ -140,7 +137,7 @@ func (w *world) uses() {
 	}
 }
 
-// takeClaimName is somebody who has a claim of the name.
+// takeClaimName creates a foreign claim of the name.
 func (w *world) takeClaimName(claim string) {
 	other := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: w.home(), Name: claim, UID: w.UID(), ResourceVersion: w.Version()}}
 	other.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
@@ -148,7 +145,7 @@ func (w *world) takeClaimName(claim string) {
 	w.truth.claim = other
 }
 
-// settle lets everything come to rest.
+// settle runs until a final state is reached.
 func (w *world) settle() {
 	for range 12 {
 		quiet := false
@@ -169,7 +166,7 @@ func (w *world) settle() {
 		w.gives()
 		w.Now = w.Now.Add(10 * time.Minute)
 	}
-	for range 4 { // what has just happened is seen, too
+	for range 4 { // the last events are observed, too
 		w.see(4)
 		w.reconcile(-1)
 	}
@@ -191,7 +188,6 @@ func (w *world) settle() {
 	}
 }
 
-// downloads is something that happens with downloads.
 func (w *world) downloads() {
 	name := objects.DownloadName(w.claimName())
 	switch what := w.Draw("download", 10); {

@@ -16,8 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// reconcile decides and makes the first writes of the plan: all, and the status, if
-// most is negative. It reports the plan.
+// reconcile decides and executes the first writes of the plan: all, and the status, if most is
+// negative. It returns the plan.
 func (w *world) reconcile(most int) reconcile.Plan {
 	if w.cache.disk == nil || !w.stale && w.dirty {
 		return reconcile.Plan{}
@@ -51,7 +51,7 @@ func (w *world) reconcile(most int) reconcile.Plan {
 	return plan
 }
 
-// checkPlan checks what a plan says of itself.
+// checkPlan verifies a plan by itself.
 func (w *world) checkPlan(plan reconcile.Plan) {
 	for _, a := range plan.Actions {
 		switch a := a.(type) {
@@ -141,7 +141,7 @@ func (w *world) makeDisk() {
 	w.Note("disk %s: %s, source %v", d.UID, d.Spec.PersistentVolumeClaim.Size.String(), d.Spec.DataSource)
 }
 
-// fills lets the pod get on.
+// fills advances the pod that fills the claim.
 func (w *world) fills() {
 	p, c := w.truth.pod, w.truth.claim
 	if p == nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || len(p.OwnerReferences) == 0 {
@@ -166,7 +166,7 @@ func (w *world) fills() {
 		w.provisions(c)
 		w.truth.claim = c
 	case w.restores && c != nil && !w.wellRestored[c.UID] && what > 2:
-		// It sees that there is nothing, or takes for the disk what was there before.
+		// It detects an empty volume, or takes old content for the disk.
 		if ends(corev1.PodFailed, runnerconfig.Imported{Error: "there is no file", Final: true}); w.Draw("old content", 2) == 0 {
 			ends(corev1.PodSucceeded, runnerconfig.Imported{Format: "raw", Size: 1})
 		}
@@ -175,7 +175,7 @@ func (w *world) fills() {
 	case what == 1:
 		ends(corev1.PodFailed, runnerconfig.Imported{})
 	case what == 2:
-		// Cut short after its work, or it finds that of the attempt before.
+		// Killed after its work, or it finds that of the former attempt.
 		w.fill(c, p)
 		p.Status.Phase = corev1.PodFailed
 	default:

@@ -13,7 +13,6 @@ const (
 	byProvisioner = "volume.kubernetes.io/storage-provisioner"
 )
 
-// madeOfSnapshot has a disk be made of a snapshot.
 func (w *world) madeOfSnapshot(d *spec.VirtualDisk) {
 	if mode := choose(w, "mode", "", corev1.PersistentVolumeBlock); mode != "" {
 		d.Spec.PersistentVolumeClaim.VolumeMode = &mode
@@ -22,7 +21,7 @@ func (w *world) madeOfSnapshot(d *spec.VirtualDisk) {
 	w.provisioner = choose(w, "provisioner", theDriver, theDriver, "forgetful", "")
 }
 
-// snapshots lets a snapshot come, change or go.
+// snapshots lets a snapshot be created, change or be deleted.
 func (w *world) snapshots() {
 	w.truth.access = choose(w, "access", "", "", "", "", disk.SnapshotsUndefined, disk.SnapshotsForbidden)
 	w.truth.snapshot = nil
@@ -39,7 +38,7 @@ func (w *world) snapshots() {
 	w.Note("snapshot %+v, %s", w.truth.snapshot, w.truth.access)
 }
 
-// mayRestore checks what may be known when a claim is made.
+// mayRestore verifies the creation of a claim.
 func (w *world) mayRestore(c *corev1.PersistentVolumeClaim) {
 	s, d, from := w.truth.snapshot, w.cache.disk, c.Spec.DataSource
 	switch {
@@ -52,7 +51,7 @@ func (w *world) mayRestore(c *corev1.PersistentVolumeClaim) {
 	}
 }
 
-// provisions makes the volume of a claim: whoever knows the snapshot restores it.
+// provisions creates the volume of a claim: a driver that knows the snapshot restores it.
 func (w *world) provisions(c *corev1.PersistentVolumeClaim) {
 	driver := c.Annotations[names.AnnotationSnapshotDriver]
 	if !w.restores || driver == "" {

@@ -23,48 +23,43 @@ import (
 
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
-// state is what an API server has of one disk, or a cache of it. Nothing changes the
-// objects.
+// state is what an API server has of one disk, or a cache of it. Objects are never modified.
 type state struct {
 	disk     *spec.VirtualDisk
 	claim    *corev1.PersistentVolumeClaim
 	pod      *corev1.Pod
 	machines []string
 	user     *corev1.Pod
-	// key is the Secret of its uploads.
-	key *corev1.Secret
-	// giver is the pod that gives a download, and giverKey the Secret with its key.
+	key      *corev1.Secret
+	// giver is the pod that serves a download, and giverKey the Secret with its key.
 	giver    *corev1.Pod
 	giverKey *corev1.Secret
-	// snapshot is the snapshot of a volume that it is made of, and access why nobody knows.
+	// snapshot is the volume snapshot that it is made of, and access why it is not known.
 	snapshot *disk.VolumeSnapshot
 	access   disk.SnapshotAccess
-	// guest is what the runner of machine web tells of the disk; nil if nothing.
+	// guest is the size that the runner of machine web reports; nil if none.
 	guest *resource.Quantity
 }
 
-// world is one disk, the operator that looks after it, and whoever else is there.
+// world is one disk, its operator, and other clients.
 type world struct {
 	promises.World[disk.Snapshot]
 	truth, cache state
 	settings     objects.Settings
-	// image: the disk is an image, which the API server has as one; cluster: as one of
-	// the cluster.
+	// image: the disk is an image; cluster: one of the cluster.
 	image, cluster bool
-	// restores: the disk is made of a snapshot, by whom the storage class asks: nobody has a
-	// volume that was there before. wellRestored are the claims, by their UIDs, the volumes
-	// of which have what the snapshot has.
+	// restores: the disk is made of a snapshot, by the storage class's provisioner. wellRestored
+	// are the claims, by UID, whose volumes have the snapshot's content.
 	restores     bool
 	provisioner  string
 	wellRestored map[types.UID]bool
-	// stale: caches may lack what the operator has written itself.
+	// stale: caches may lack the operator's own writes.
 	stale bool
-	// dirty: the caches of this operator must be brought up to date first.
+	// dirty: the caches of this operator must be updated first.
 	dirty bool
-	// held are the claims, by their UIDs, that have somebody's data: filled, or never
-	// made for a disk.
+	// held are the claims, by UID, with data: filled, or never created for a disk.
 	held map[types.UID]string
-	// said is how far the pod is, as it says.
+	// said is the progress that the pod reports.
 	said *runnerconfig.ImportProgress
 }
 
@@ -75,10 +70,8 @@ func newWorld() *world {
 // theDigest is that of all images.
 const theDigest = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 
-// choose draws one of several.
 func choose[T any](w *world, label string, from ...T) T { return from[w.Draw(label, len(from))] }
 
-// aKey is the data of a Secret with a key.
 var aKey = sync.OnceValue(func() map[string][]byte {
 	data, err := displaycert.Make(&reconcile.Certificate{CommonName: "a", NotBefore: noon, NotAfter: noon.Add(time.Hour)})
 	if err != nil {
@@ -87,7 +80,7 @@ var aKey = sync.OnceValue(func() map[string][]byte {
 	return data
 })
 
-// see brings one of the caches up to date, or all.
+// see updates one of the caches, or all.
 func (w *world) see(which int) {
 	switch which {
 	case 0:
@@ -109,7 +102,7 @@ func (w *world) snapshot() disk.Snapshot {
 	switch {
 	case w.cluster:
 		i := imageOf(w.cache.disk)
-		if i.Status.Size != nil { // which is told with it
+		if i.Status.Size != nil { // it is reported with the size
 			i.Status.SHA256 = theDigest
 		}
 		s.ClusterImage = &spec.ClusterVirtualImage{ObjectMeta: i.ObjectMeta, Spec: i.Spec, Status: i.Status}
@@ -127,7 +120,7 @@ func (w *world) snapshot() disk.Snapshot {
 	if p := w.cache.pod; p != nil && p.Status.Phase == corev1.PodRunning {
 		s.Progress = w.said
 	}
-	if w.restores && w.cache.claim == nil { // it is read when it is needed
+	if w.restores && w.cache.claim == nil { // it is read when needed
 		s.VolumeSnapshot, s.SnapshotAccess = w.truth.snapshot, w.truth.access
 	}
 	if w.cache.guest != nil {
@@ -136,19 +129,18 @@ func (w *world) snapshot() disk.Snapshot {
 	return s
 }
 
-// imageOf is the image that a disk of the world stands for.
+// imageOf returns the image that a disk of the world stands for.
 func imageOf(d *spec.VirtualDisk) *spec.VirtualImage {
 	i := spec.NewImage(d.Namespace, d.Name, d.Spec.PersistentVolumeClaim.Size, *d.Spec.DataSource)
 	i.ObjectMeta = *d.ObjectMeta.DeepCopy()
 	s := d.Status.DeepCopy()
 	i.Status = spec.VirtualImageStatus{
 		Phase: spec.ImagePhase(s.Phase), ObservedGeneration: s.ObservedGeneration, Format: s.Format, Target: s.Target, Import: s.Import, Progress: s.Progress, Download: s.Download, Conditions: s.Conditions,
-		Size: s.Capacity, StoredSize: s.Capacity, // which images have none of
+		Size: s.Capacity, StoredSize: s.Capacity, // images have no capacity
 	}
 	return i
 }
 
-// names are those of the disk's claim and its pod.
 func (w *world) names() (claim, pod string) {
 	claim = "data-" + map[string]string{names.KindDisk: "vd", names.KindImage: "vi", names.KindClusterImage: "cvi"}[w.kind()]
 	return claim, claim + "-import"
@@ -159,7 +151,7 @@ func (w *world) claimName() string {
 	return claim
 }
 
-// kind is what the API server has.
+// kind returns the kind that the API server has.
 func (w *world) kind() string {
 	switch {
 	case w.cluster:
@@ -170,7 +162,7 @@ func (w *world) kind() string {
 	return names.KindDisk
 }
 
-// home is where what is made for it is.
+// home returns the namespace of the created objects.
 func (w *world) home() string {
 	if w.cluster {
 		return w.settings.ImageNamespace
@@ -178,7 +170,6 @@ func (w *world) home() string {
 	return "lab"
 }
 
-// percent is what a progress says.
 func percent(progress string) int {
 	n, err := strconv.Atoi(strings.TrimSuffix(progress, "%"))
 	if err != nil && progress != "" {
@@ -187,15 +178,15 @@ func percent(progress string) int {
 	return n
 }
 
-// outgrown reports whether the disk has outgrown what the running guest has of it, which
-// an image never does.
+// outgrown reports whether the disk is larger than what the running guest has of it, which an
+// image never is.
 func (w *world) outgrown() bool {
 	return !w.image && w.cache.user != nil && w.cache.user.Name == "web" && w.cache.guest != nil && w.cache.guest.Cmp(w.cache.disk.Spec.PersistentVolumeClaim.Size) < 0
 }
 
 // usable reports whether a machine could use the disk as it is.
 func (w *world) usable() bool {
-	// What a claim was replaced by since it was seen nobody can know.
+	// A replacement of the observed claim cannot be known.
 	c, d := w.cache.claim, w.cache.disk
 	if c == nil || c.Status.Phase != corev1.ClaimBound || c.DeletionTimestamp != nil || c.Annotations[names.AnnotationMadeFor] != string(d.UID) {
 		return false
@@ -226,7 +217,7 @@ func (w *world) status(st reconcile.StatusApply) {
 	w.Note("status: %s", data)
 }
 
-// mayFill checks what may be known when a pod is made that fills a disk.
+// mayFill verifies the creation of a pod that fills a disk.
 func (w *world) mayFill(p *corev1.Pod) {
 	d, c := w.cache.disk, w.cache.claim
 	upload := d.Spec.DataSource != nil && d.Spec.DataSource.Type == spec.DiskSourceUpload
@@ -259,7 +250,7 @@ func (w *world) mayFill(p *corev1.Pod) {
 	}
 }
 
-// fill puts the disk into the claim, as the program does: not over what is there.
+// fill writes the disk into the claim, as the program does: never over existing content.
 func (w *world) fill(c *corev1.PersistentVolumeClaim, p *corev1.Pod) {
 	uid := p.Annotations[names.AnnotationMadeFor]
 	if w.restores && !w.wellRestored[c.UID] {

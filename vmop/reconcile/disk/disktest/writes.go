@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// execute makes a write as the API server does. It reports whether it was taken.
+// execute executes a write as the API server does. It reports whether it was accepted.
 func (w *world) execute(a reconcile.Action) bool {
 	w.Note("%s", a.Target())
 	w.dirty = true
@@ -64,7 +64,6 @@ func (w *world) setFinalizers(a reconcile.SetFinalizers) bool {
 	d.Finalizers, d.ResourceVersion = a.Finalizers, w.Version()
 	if w.truth.disk = d; d.DeletionTimestamp != nil && len(d.Finalizers) == 0 {
 		w.truth.disk = nil
-		// The garbage collector.
 		if c := w.truth.claim; c != nil && len(c.OwnerReferences) > 0 && c.OwnerReferences[0].UID == d.UID {
 			w.truth.claim = nil
 		}
@@ -97,7 +96,6 @@ func (w *world) createClaim(o *corev1.PersistentVolumeClaim) bool {
 	return true
 }
 
-// createKey makes the key of uploads, or that of downloads.
 func (w *world) createKey(o *corev1.Secret) bool {
 	if o.Name == objects.DownloadName(w.claimName()) {
 		if w.truth.giverKey != nil {
@@ -118,7 +116,6 @@ func (w *world) createKey(o *corev1.Secret) bool {
 	return true
 }
 
-// createPod makes the pod that fills the claim, or the one that gives what is in it.
 func (w *world) createPod(o *corev1.Pod) bool {
 	if o.Name == objects.DownloadName(w.claimName()) {
 		if w.truth.giver != nil {
