@@ -29,7 +29,7 @@ func (d *decision) admit(active *spec.VirtualMachineOperation, ends bool) {
 				fmt.Sprintf("operation %s (%s) is in progress on machine %s; create another one when it has ended", active.Name, text(active), o.Spec.VirtualMachineName))
 		}
 		if o.Status.Phase == spec.OperationInProgress {
-			other() // another writer has written its status
+			other() // another client has written its status
 			continue
 		}
 		r := d.refusal(o)
@@ -39,7 +39,7 @@ func (d *decision) admit(active *spec.VirtualMachineOperation, ends bool) {
 		case r.reason != "":
 			d.finish(o, spec.OperationFailed, r.reason, r.message)
 		case begun || d.busy && supersedes(o, active):
-			// It is looked at again when what is being done is to be seen.
+			// Decided again when the present writes are observed.
 			d.plan.WakeAt(d.s.Now.Add(settleRetry))
 		case active == nil:
 			d.begin(o)
@@ -55,18 +55,18 @@ func (d *decision) admit(active *spec.VirtualMachineOperation, ends bool) {
 
 // refusal is why an operation does not begin.
 type refusal struct {
-	// waits: that may change by itself soon.
+	// waits: it may change by itself soon.
 	waits           bool
 	reason, message string
 }
 
-// refusal returns why an operation is not to begin, whatever else is in progress; it is empty for
-// one that may.
+// refusal returns why an operation is not to begin, whatever else is in progress; empty if it
+// may.
 func (d *decision) refusal(o *spec.VirtualMachineOperation) refusal {
 	no := func(reason, format string, args ...any) refusal {
 		return refusal{reason: reason, message: fmt.Sprintf(format, args...)}
 	}
-	// What no cache shows yet is waited for, for a moment.
+	// Wait a moment for what the caches do not show yet.
 	yet := func(r refusal) refusal {
 		r.waits = d.s.Now.Before(o.CreationTimestamp.Add(settling))
 		return r
@@ -127,7 +127,6 @@ func (d *decision) refusal(o *spec.VirtualMachineOperation) refusal {
 	return refusal{}
 }
 
-// pending reports what an operation waits for.
 func (d *decision) pending(o *spec.VirtualMachineOperation, r refusal) {
 	d.plan.WakeAt(reconcile.Earlier(d.s.Now.Add(settleRetry), o.CreationTimestamp.Add(settling)))
 	st := *o.Status.DeepCopy()
@@ -137,8 +136,8 @@ func (d *decision) pending(o *spec.VirtualMachineOperation, r refusal) {
 	}
 }
 
-// supersedes reports whether an operation takes the place of another one, which has
-// begun: a start gives way to any stop, and what waits for a guest to what does not.
+// supersedes reports whether an operation replaces another one that has begun: any stop replaces
+// a start, and one that does not wait for a guest one that does.
 func supersedes(o, active *spec.VirtualMachineOperation) bool {
 	switch active.Spec.Type {
 	case spec.OperationStart:
@@ -149,7 +148,7 @@ func supersedes(o, active *spec.VirtualMachineOperation) bool {
 	return false
 }
 
-// cleanUp lets finished operations go, and deletes those that are too old or too many.
+// cleanUp releases finished operations, and deletes those that are too old or too many.
 func (d *decision) cleanUp() {
 	var finished []*spec.VirtualMachineOperation
 	for _, o := range d.all {
@@ -172,7 +171,6 @@ func (d *decision) cleanUp() {
 	}
 }
 
-// ended is when an operation was finished.
 func ended(o *spec.VirtualMachineOperation) time.Time {
 	if t := o.Status.CompletionTime; t != nil {
 		return t.Time
@@ -180,7 +178,7 @@ func ended(o *spec.VirtualMachineOperation) time.Time {
 	return o.CreationTimestamp.Time
 }
 
-// lateText is what an operation has not achieved in its time, and what goes on.
+// lateText describes what an operation has not achieved in its time, and what goes on.
 func (d *decision) lateText(o *spec.VirtualMachineOperation) string {
 	what := "it was not carried out in its time"
 	if o.Status.Deadline != nil && o.Status.StartTime != nil {
@@ -189,14 +187,14 @@ func (d *decision) lateText(o *spec.VirtualMachineOperation) string {
 	goesOn := "; the machine goes on with it"
 	if o.Spec.Type == spec.OperationRestart {
 		goesOn = "; if the machine has not begun to restart, it does not do so any more"
-		if d.takeBackRefused(o) != nil { // [decision.finish] says what comes of it
+		if d.takeBackRefused(o) != nil { // [decision.finish] reports the consequence
 			goesOn = ""
 		}
 	}
 	if vm := d.s.Machine; vm != nil {
 		what += ": machine " + vm.Name + " is " + vm.Status.Phase
 		if c := spec.FindCondition(vm.Status.Conditions, conditions.Ready); c != nil && c.Status != metav1.ConditionTrue && c.Message != "" {
-			// The machine says it, too, if there is no room for it here.
+			// The machine reports it, too, if there is no room for it here.
 			if why := " (" + c.Message + ")"; len(what)+len(why)+len(goesOn) <= conditions.Line {
 				what += why
 			}
@@ -205,7 +203,6 @@ func (d *decision) lateText(o *spec.VirtualMachineOperation) string {
 	return what + goesOn
 }
 
-// powerText is whether a machine is to run, and why.
 func powerText(vm *spec.VirtualMachine) string {
 	state := spec.StateStopped
 	if vm.ShouldRun() {

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Decide is total and deterministic: equal snapshots give equal plans, and the
-// snapshot is not changed.
+// Decide is total and deterministic: equal snapshots give equal plans, and the snapshot is not
+// changed.
 func Decide(s Snapshot) reconcile.Plan {
 	d := &decision{s: &s}
 	for i := range s.Operations {
@@ -25,15 +25,15 @@ func Decide(s Snapshot) reconcile.Plan {
 		}
 	}
 	active := d.active()
-	// One that ends is looked at again before another one begins.
+	// After one has ended its result is observed before another one begins.
 	ends := d.takeBackLeft() || active != nil && (active.DeletionTimestamp != nil || !d.proceed(active))
 	d.admit(active, ends)
 	d.cleanUp()
 	return d.plan
 }
 
-// TellsEnd is the phase in which an event reports that an operation has ended; empty for any other.
-// The event's action is the type of the operation.
+// TellsEnd returns the phase in which an event reports that an operation has ended; empty for any
+// other. The event's action is the type of the operation.
 func TellsEnd(e *reconcile.Event) spec.OperationPhase {
 	if e == nil {
 		return ""
@@ -49,8 +49,8 @@ func TellsEnd(e *reconcile.Event) spec.OperationPhase {
 	return ""
 }
 
-// takeBackLeft takes back the requests of operations that have ended without being carried
-// out, and could not take them back then. It reports whether there was one.
+// takeBackLeft withdraws the requests of operations that have ended without being carried out,
+// and could not withdraw them then. It reports whether there was one.
 func (d *decision) takeBackLeft() bool {
 	for _, o := range d.all {
 		if p := o.Status.Phase; o.DeletionTimestamp != nil || p != spec.OperationFailed && p != spec.OperationSuperseded {
@@ -63,8 +63,8 @@ func (d *decision) takeBackLeft() bool {
 	return false
 }
 
-// deleted is for an operation that is being deleted. One that has begun takes back its request and
-// is released then, or when its time is over, if the API server refuses that.
+// deleted handles an operation that is being deleted. One that has begun withdraws its request
+// and is released then, or when its time is over, if the API server refuses that.
 func (d *decision) deleted(o *spec.VirtualMachineOperation) {
 	if !held(o) {
 		return
@@ -83,7 +83,7 @@ func (d *decision) deleted(o *spec.VirtualMachineOperation) {
 	d.letGo(o)
 }
 
-// proceed looks after the operation in progress. It reports whether it still is.
+// proceed advances the operation in progress. It reports whether it still is.
 func (d *decision) proceed(o *spec.VirtualMachineOperation) bool {
 	vm, st := d.s.Machine, &o.Status
 	fail := func(reason, format string, args ...any) bool {
@@ -122,19 +122,17 @@ func (d *decision) proceed(o *spec.VirtualMachineOperation) bool {
 	return true
 }
 
-// late reports whether the time of an operation is over. One that has none in its status, which
-// only another writer can have written, is late.
+// late reports whether the time of an operation is over. One without a deadline in its status,
+// which only another client can have removed, is late.
 func (d *decision) late(o *spec.VirtualMachineOperation) bool {
 	return o.Status.Deadline == nil || !d.s.Now.Before(o.Status.Deadline.Time)
 }
 
-// received reports whether the machine has the request.
 func (d *decision) received(o *spec.VirtualMachineOperation) bool {
 	vm, request := d.s.Machine, o.Status.Request
 	return request != "" && (vm.Annotations[names.AnnotationPowerRequest] == request || vm.Status.Power != nil && vm.Status.Power.Request == request)
 }
 
-// done reports whether what was asked for is so.
 func (d *decision) done(o *spec.VirtualMachineOperation) bool {
 	vm := d.s.Machine
 	switch o.Spec.Type {
@@ -146,8 +144,8 @@ func (d *decision) done(o *spec.VirtualMachineOperation) bool {
 	return vm.Status.Phase == spec.PhaseRunning && d.s.Fresh && renewed(o, vm, d.s.Pod)
 }
 
-// otherwise reports whether the machine has answered and is to be otherwise than was
-// asked for.
+// otherwise reports whether the machine has answered and is to be in another state than
+// requested.
 func (d *decision) otherwise(o *spec.VirtualMachineOperation) bool {
 	vm := d.s.Machine
 	return answered(vm) && vm.ShouldRun() == (o.Spec.Type == spec.OperationStop)

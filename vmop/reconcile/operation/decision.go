@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// decision is the state of one call of Decide.
 type decision struct {
 	s    *Snapshot
 	all  []*spec.VirtualMachineOperation
@@ -26,8 +25,8 @@ type decision struct {
 	busy bool
 }
 
-// active is the operation that has begun and is not finished; nil if there is none. One that is
-// being deleted is active until it has taken back its request.
+// active returns the operation that has begun and is not finished, or nil. One that is being
+// deleted is active until it has withdrawn its request.
 func (d *decision) active() *spec.VirtualMachineOperation {
 	for _, o := range d.all {
 		if o.Status.Phase == spec.OperationInProgress || o.DeletionTimestamp != nil && held(o) && !o.Status.Phase.Finished() {
@@ -37,8 +36,8 @@ func (d *decision) active() *spec.VirtualMachineOperation {
 	return nil
 }
 
-// do adds actions that belong together to the plan, or none if the API server has
-// refused one of them a moment ago.
+// do adds actions that belong together to the plan, or none if the API server has just refused
+// one of them.
 func (d *decision) do(actions ...reconcile.Action) bool {
 	return d.plan.Add(d.s.Failures, d.s.Now, actions...) == nil
 }
@@ -47,7 +46,6 @@ func (d *decision) now() *metav1.Time {
 	return new(metav1.NewTime(d.s.Now.UTC().Truncate(time.Second)))
 }
 
-// with is a status with a condition.
 func (d *decision) with(o *spec.VirtualMachineOperation, st spec.VirtualMachineOperationStatus, kind string, status metav1.ConditionStatus, reason, message string) spec.VirtualMachineOperationStatus {
 	st.Conditions = spec.WithCondition(st.Conditions, spec.Condition{
 		Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: o.Generation, LastTransitionTime: *d.now(),
@@ -64,7 +62,7 @@ func (d *decision) tell(o *spec.VirtualMachineOperation, kind, reason, note stri
 	})
 }
 
-// finish ends an operation, after taking back its request. Where the API server refuses that, the
+// finish ends an operation, after withdrawing its request. Where the API server refuses that, the
 // operation ends as well, and reports it: see [decision.takeBackLeft].
 func (d *decision) finish(o *spec.VirtualMachineOperation, phase spec.OperationPhase, reason, message string) {
 	st := *o.Status.DeepCopy()
@@ -96,7 +94,7 @@ func (d *decision) finish(o *spec.VirtualMachineOperation, phase spec.OperationP
 	}
 }
 
-// begin lets an operation begin. It gets its finalizer first, so that it cannot disappear with its
+// begin begins an operation. It gets its finalizer first, so that it cannot disappear with its
 // request.
 func (d *decision) begin(o *spec.VirtualMachineOperation) {
 	if !held(o) {
@@ -139,7 +137,7 @@ func (d *decision) finalizers(o *spec.VirtualMachineOperation, all []string) {
 	d.do(reconcile.SetFinalizers{Kind: names.KindOperation, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion, Finalizers: all})
 }
 
-// earlier is the order of operations: their age, then their names.
+// earlier orders operations by their age, then by their names.
 func earlier(a, b *spec.VirtualMachineOperation) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 }
@@ -148,8 +146,7 @@ func held(o *spec.VirtualMachineOperation) bool {
 	return slices.Contains(o.Finalizers, names.FinalizerOperation)
 }
 
-// write is a new status of an operation, which is taken if the operation is still as
-// it was seen.
+// write returns a status write that succeeds only if the operation is still as observed.
 func write(o *spec.VirtualMachineOperation, status spec.VirtualMachineOperationStatus) reconcile.Action {
 	return reconcile.Patch{
 		Kind: names.KindOperation, Name: o.Name, Subresource: "status", UID: o.UID, ResourceVersion: o.ResourceVersion,
@@ -158,7 +155,6 @@ func write(o *spec.VirtualMachineOperation, status spec.VirtualMachineOperationS
 	}
 }
 
-// action is a type as an event has it.
 func action(t spec.OperationType) string {
 	if t == "" {
 		return "Operate"
@@ -166,9 +162,8 @@ func action(t spec.OperationType) string {
 	return string(t)
 }
 
-// changed reports whether the specification of an operation is not the one that it was
-// made with. The definition refuses that; one that is being deleted has another
-// generation as well.
+// changed reports whether the specification of an operation was changed. The definition refuses
+// that; deletion, too, increments the generation.
 func changed(o *spec.VirtualMachineOperation) bool {
 	return o.Generation > 1 && o.DeletionTimestamp == nil
 }
@@ -182,7 +177,7 @@ func (d *decision) told(o *spec.VirtualMachineOperation) string {
 	return "machine " + o.Spec.VirtualMachineName + " was told by annotation " + names.AnnotationPowerRequest
 }
 
-// text is what an operation is called in a sentence.
+// text names an operation in a sentence.
 func text(o *spec.VirtualMachineOperation) string {
 	if o.Spec.Force {
 		return string(o.Spec.Type) + " with force"
@@ -208,8 +203,8 @@ const (
 	eventSuperseded = "OperationSuperseded"
 )
 
-// takeBack is what takes back the request of a restart; nil if there is nothing to
-// take back. A machine that has begun with it goes on.
+// takeBack returns the action that withdraws the request of a restart; nil if there is nothing to
+// withdraw. A machine that has begun with it goes on.
 func (d *decision) takeBack(o *spec.VirtualMachineOperation) reconcile.Action {
 	vm := d.s.Machine
 	if vm == nil || o.Status.Request == "" || vm.UID != o.Status.VirtualMachineUID || !strings.HasPrefix(o.Status.Request, string(machine.VerbRestart)+" ") ||
@@ -222,8 +217,7 @@ func (d *decision) takeBack(o *spec.VirtualMachineOperation) reconcile.Action {
 	}
 }
 
-// takeBackRefused is the refusal of the API server to take back the request of a restart; nil if
-// there is none.
+// takeBackRefused returns the API server's refusal of takeBack, or nil.
 func (d *decision) takeBackRefused(o *spec.VirtualMachineOperation) *reconcile.Failure {
 	back := d.takeBack(o)
 	if back == nil {
@@ -232,8 +226,8 @@ func (d *decision) takeBackRefused(o *spec.VirtualMachineOperation) *reconcile.F
 	return reconcile.Refused(d.s.Failures, back.Target(), d.s.Now)
 }
 
-// send writes the request to the machine. The status is written before, even if nothing in it is
-// new: the API server accepts that only while the operation is as it was seen.
+// send writes the request to the machine. The status is written before, even if unchanged: the
+// API server accepts that only while the operation is as observed.
 func (d *decision) send(o *spec.VirtualMachineOperation, st spec.VirtualMachineOperationStatus) bool {
 	vm := d.s.Machine
 	verb, _, _ := strings.Cut(st.Request, " ")
@@ -248,7 +242,7 @@ func (d *decision) send(o *spec.VirtualMachineOperation, st spec.VirtualMachineO
 		p.Fields = map[string]any{"spec": map[string]any{"vm": map[string]any{"state": string(state)}}}
 	}
 	if f := reconcile.Refused(d.s.Failures, p.Target(), d.s.Now); f != nil {
-		// It is tried again until the time is over.
+		// It is retried until the time is over.
 		d.plan.WakeAt(f.RetryAt())
 		next := d.with(o, st, conditions.SignalSent, metav1.ConditionFalse, conditions.ReasonSignalError, f.Target.String()+": "+f.Message)
 		if !reflect.DeepEqual(next, o.Status) {
@@ -259,7 +253,7 @@ func (d *decision) send(o *spec.VirtualMachineOperation, st spec.VirtualMachineO
 	return d.do(write(o, st), p)
 }
 
-// stateFor is spec.vm.state of a machine without a run policy after a request.
+// stateFor returns spec.vm.state of a machine without a run policy after a request.
 func stateFor(v machine.Verb) spec.MachineState {
 	switch v {
 	case machine.VerbStart:

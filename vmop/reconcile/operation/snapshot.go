@@ -11,19 +11,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Snapshot is all that a decision about the operations of one machine depends on. A
-// pointer that is nil means known to be absent. Nothing in it is changed.
+// Snapshot is all that a decision about the operations of one machine depends on. A nil pointer
+// means known to be absent. Nothing in it is changed.
 type Snapshot struct {
-	// Machine is the machine that the operations name, with a status that is to be
-	// believed.
+	// Machine is the machine that the operations name, with a trusted status.
 	Machine *spec.VirtualMachine
 	// Unreadable is why there is no Machine although one is stored.
 	Unreadable string
-	// Fresh is true if the machine was read at the API server after the pod was seen; see
+	// Fresh is true if the machine was read at the API server after the pod was observed; see
 	// [NeedsFresh].
 	Fresh bool
-	// Pod is the pod that the next steps of the machine are about, see
-	// [machine.Snapshot.Pod].
+	// Pod is the pod that the next steps of the machine are about, see [machine.Snapshot.Pod].
 	Pod *corev1.Pod
 	// Operations are all that name the machine.
 	Operations []spec.VirtualMachineOperation
@@ -43,7 +41,8 @@ type Cleanup struct {
 	For time.Duration
 }
 
-// How many finished operations of a machine are kept, and how long, by default: Deckhouse's values.
+// How many finished operations of a machine are kept, and how long, by default: Deckhouse's
+// values.
 const (
 	defaultKeep = 10
 	defaultFor  = 24 * time.Hour
@@ -63,20 +62,19 @@ func (c Cleanup) age() time.Duration {
 	return c.For
 }
 
-// The times that an operation has.
+// Time limits of an operation.
 const (
-	// settling is how long an operation waits for what no cache shows yet: the machine
-	// itself, its first status, its pod.
+	// settling is how long an operation waits for what no cache shows yet: the machine itself,
+	// its first status, its pod.
 	settling = 15 * time.Second
-	// startTime is what a machine has to start in.
+	// startTime is how long a machine may take to start.
 	startTime = 10 * time.Minute
-	// stopReserve is what a machine has to stop in, beyond the time that its guest has.
+	// stopReserve is how long a machine may take to stop, beyond its guest's time.
 	stopReserve = objects.TerminationReserve*time.Second + 2*time.Minute
-	// settleRetry is when to look again for what no cache shows yet.
+	// settleRetry is the retry interval for what no cache shows yet.
 	settleRetry = time.Second
 )
 
-// timeFor is how long an operation may take.
 func timeFor(o *spec.VirtualMachineOperation, vm *spec.VirtualMachine) time.Duration {
 	stop := stopReserve
 	if !o.Spec.Force {
@@ -84,7 +82,7 @@ func timeFor(o *spec.VirtualMachineOperation, vm *spec.VirtualMachine) time.Dura
 	}
 	switch o.Spec.Type {
 	case spec.OperationStart:
-		// It may be stopping yet.
+		// It may still be stopping.
 		if vm.Status.Phase == spec.PhaseStopping {
 			return stop + startTime
 		}
@@ -96,8 +94,8 @@ func timeFor(o *spec.VirtualMachineOperation, vm *spec.VirtualMachine) time.Dura
 }
 
 // NeedsFresh reports whether a decision depends on whether the machine executes in the pod of the
-// snapshot, which two caches together cannot show: a status may still be about the former pod. The
-// maker of the snapshot then reads the machine once more, at the API server, and sets Fresh.
+// snapshot, which two caches together cannot show: a status may still be about the former pod.
+// Then read the machine once more, at the API server, and set Fresh.
 func NeedsFresh(s Snapshot) bool {
 	if s.Machine == nil || s.Pod == nil || s.Machine.Status.Phase != spec.PhaseRunning {
 		return false
@@ -111,18 +109,17 @@ func NeedsFresh(s Snapshot) bool {
 	return false
 }
 
-// renewed reports whether the pod is one that was made because of a restart, or after
-// it: it remembers the request.
+// renewed reports whether the pod was created because of a restart, or after it: it has the
+// request.
 func renewed(o *spec.VirtualMachineOperation, vm *spec.VirtualMachine, pod *corev1.Pod) bool {
 	request := o.Status.Request
 	return pod != nil && pod.DeletionTimestamp == nil && pod.UID != o.Status.PodUID &&
 		(pod.Annotations[names.AnnotationPowerRequest] == request || vm.Annotations[names.AnnotationPowerRequest] != request)
 }
 
-// requestOf is the request to the machine for an operation.
 func requestOf(o *spec.VirtualMachineOperation, verb machine.Verb) string {
 	return machine.Request(verb, mark(o))
 }
 
-// mark names an operation in a request to the machine.
+// mark identifies an operation in a request to the machine.
 func mark(o *spec.VirtualMachineOperation) string { return "operation/" + string(o.UID) }

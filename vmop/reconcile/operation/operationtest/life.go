@@ -22,8 +22,7 @@ var (
 	phases   = []string{"", spec.PhaseStopped, spec.PhaseStopped, spec.PhasePending, spec.PhaseUnknown}
 )
 
-// life is some steps in the life of machines and their operations. It returns the
-// promise that was broken first; nil if none was.
+// life returns the first promise that a drawn life of machines and operations breaks, or nil.
 func (w *world) life() *promises.Violation {
 	return promises.Broken(func() {
 		w.cleanup = operation.Cleanup{Keep: 1 + w.Draw("keep", 3), For: choose(w, "for", time.Minute, time.Hour)}
@@ -39,7 +38,6 @@ func (w *world) life() *promises.Violation {
 	})
 }
 
-// step is something that happens.
 func (w *world) step() {
 	name := choose(w, "machine", w.machines...)
 	vm := w.truth.vms[name]
@@ -64,7 +62,7 @@ func (w *world) step() {
 	case what < 32:
 		opName := fmt.Sprintf("%s%d", choose(w, "letter", "x", "y", "z"), w.Serial)
 		if _, twin, elsewhere := strings.Cut(op, "/"); !elsewhere && op != "" && w.truth.ops[neighbour(name, op)] == nil {
-			opName = op // as one of the other namespace is called
+			opName = op // an operation's name in the other namespace
 		} else if elsewhere && w.truth.ops[neighbour(name, twin)] == nil {
 			opName = twin
 		}
@@ -75,7 +73,7 @@ func (w *world) step() {
 	case what == 35 && op != "":
 		w.deleteOperation(op)
 	case what == 36 && op != "":
-		// Somebody gets around the definition.
+		// The definition is bypassed.
 		o := w.truth.ops[op].DeepCopy()
 		o.Spec.Type, o.Spec.Force = choose(w, "type", spec.OperationStart, spec.OperationStop), false
 		o.Generation, o.ResourceVersion = o.Generation+1, w.Version()
@@ -116,8 +114,8 @@ func (w *world) step() {
 	}
 }
 
-// settle lets time pass while no machine does anything any more. Everything ends, also
-// while machines may not be written.
+// settle lets time pass while machines do nothing. Each operation must end, even while machines
+// cannot be written.
 func (w *world) settle() {
 	for i := range 12 {
 		for _, name := range w.machines {

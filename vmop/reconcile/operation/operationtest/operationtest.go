@@ -30,25 +30,24 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestDecide fails if a decision about operations breaks one of the [Promises] in the
-// worlds that rapid draws. It tells what happened until then and which promise was broken.
+// TestDecide fails if a decision about operations breaks one of the [Promises] in the worlds that
+// rapid draws. It logs the events until then and the broken promise.
 func TestDecide(t *testing.T, decide func(operation.Snapshot) reconcile.Plan) {
 	t.Helper()
 	rapid.Check(t, func(t *rapid.T) { hold(t, rapid.Bool().Draw(t, "stale"), decide) })
 }
 
-// hold lives a drawn life, in which no promise is broken: whatever machines, people and
-// caches do, and wherever an operator dies, one operation of a machine is in progress at
-// most, none is carried out twice or in vain, each ends in its time, and what was refused
-// has changed nothing.
+// hold runs a drawn life, in which no promise is broken: whatever machines, users and caches do,
+// and wherever an operator dies, at most one operation of a machine is in progress, none is
+// carried out twice or in vain, each ends in its time, and refused ones change nothing.
 func hold(t *rapid.T, stale bool, decide func(operation.Snapshot) reconcile.Plan) {
 	w := newWorld()
 	w.Decide, w.stale = decide, stale
 	w.Hold(t, w.life)
 }
 
-// Promises are what [TestDecide] holds a decision to, sorted. What it says of a broken one
-// begins with its name.
+// Promises returns what [TestDecide] verifies of a decision, sorted. The message about a broken
+// one begins with its name.
 func Promises() []string { return slices.Clone(promised) }
 
 var promised = []string{

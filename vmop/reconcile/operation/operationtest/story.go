@@ -14,7 +14,7 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// line is a form of what a script may say, and what it does.
+// line is a form of a script's lines, and its effect.
 type line struct {
 	form *regexp.Regexp
 	does func(w *world, args []string) error
@@ -73,10 +73,9 @@ var lines = []line{
 	}},
 }
 
-// Play plays a story: what a script says happens to machines and their operations, line by
-// line, and what decide decides is done. It returns what became of the operations. A line
-// that nobody understands is an error, and so are a line about what is not there and a
-// promise that is broken on the way; what was told until then is returned, too.
+// Play runs a story: each line of the script is an event, and the decisions of decide are
+// executed. It returns the results of the operations. An unknown line, one about a missing object
+// and a broken promise are errors; the output until then is returned, too.
 func Play(decide func(operation.Snapshot) reconcile.Plan, script string) (told string, err error) {
 	var out strings.Builder
 	w := newWorld()

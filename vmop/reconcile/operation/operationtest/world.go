@@ -23,43 +23,40 @@ import (
 
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
-// state is what an API server has, or a cache of it.
 type state struct {
 	vms  map[string]*spec.VirtualMachine
 	pods map[string]*corev1.Pod
 	ops  map[string]*spec.VirtualMachineOperation
 }
 
-// copied shares the objects, which nothing changes.
+// copied shares the objects, which are never modified.
 func (s *state) copied() state {
 	return state{maps.Clone(s.vms), maps.Clone(s.pods), maps.Clone(s.ops)}
 }
 
-// world has machines, operations on them, the operator that carries the operations
-// out, and whoever else is there. A machine does what it does by itself: it answers
-// requests as run policies have it, and otherwise gets on when it likes.
+// world has machines, operations on them, their operator, and other clients. A machine answers
+// requests by its run policy, and otherwise advances at any time.
 type world struct {
 	promises.World[operation.Snapshot]
 	truth   state
 	cache   state
 	cleanup operation.Cleanup
-	// machines are what those are called that may be there.
+	// machines are the keys of machines that may exist.
 	machines []string
-	// stale: caches may lack what the operator has written itself, as those of its
-	// successor may.
+	// stale: caches may lack the operator's own writes, as after a restart.
 	stale bool
 	// wrote are the versions that the caches of this operator must show.
 	wrote map[string]int
 
-	// signals counts how often a machine was told of an operation, by its UID; others
-	// how often somebody else has told a machine something.
+	// signals counts the requests to a machine for an operation, by UID; others the requests by
+	// other clients.
 	signals map[types.UID]int
 	others  map[string]int
-	// forbidden are the machines that the API server lets nobody write, failures what it
-	// has refused because of that, and refusals how often.
+	// forbidden are the machines whose writes the API server refuses, failures those refusals,
+	// and refusals their number.
 	forbidden map[string]bool
 	failures  map[string]reconcile.Failure
-	// machineOf is the machine that an operation is seen as one of.
+	// machineOf returns the machine that an operation is observed to be of.
 	machineOf func(*spec.VirtualMachineOperation) string
 	refusals  int
 	since     map[types.UID]int
@@ -74,11 +71,10 @@ func newWorld() *world {
 	}
 }
 
-// home is the namespace of what is called by its name alone; what is in another one is
-// called NAMESPACE/NAME.
+// home is the namespace of objects keyed by name alone; others have keys NAMESPACE/NAME.
 const home = "lab"
 
-// called is what an object of a namespace is called.
+// called returns the key of an object.
 func called(namespace, name string) string {
 	if namespace == home {
 		return name
@@ -86,7 +82,7 @@ func called(namespace, name string) string {
 	return namespace + "/" + name
 }
 
-// meant is the object that something is called.
+// meant splits a key.
 func meant(key string) (namespace, name string) {
 	if namespace, name, elsewhere := strings.Cut(key, "/"); elsewhere {
 		return namespace, name
@@ -94,13 +90,12 @@ func meant(key string) (namespace, name string) {
 	return home, key
 }
 
-// neighbour is an object in the namespace of another.
+// neighbour returns the key of an object in the namespace of another.
 func neighbour(of, name string) string {
 	namespace, _ := meant(of)
 	return called(namespace, name)
 }
 
-// machineOf is what the machine of an operation is called.
 func machineOf(o *spec.VirtualMachineOperation) string {
 	return called(o.Namespace, o.Spec.VirtualMachineName)
 }
@@ -120,7 +115,6 @@ func (w *world) addMachine(key string, policy spec.RunPolicy, phase string) *spe
 	return vm
 }
 
-// update changes a machine.
 func (w *world) update(name string, change func(*spec.VirtualMachine)) {
 	vm := w.truth.vms[name].DeepCopy()
 	before := vm.Spec.DeepCopy()
@@ -132,7 +126,7 @@ func (w *world) update(name string, change func(*spec.VirtualMachine)) {
 	w.truth.vms[name] = vm
 }
 
-// answer does what the operator's other controller does with a request.
+// answer models the operator's machine controller.
 func (w *world) answer(vm *spec.VirtualMachine) {
 	vm.Status.ObservedGeneration = vm.Generation
 	if vm.Spec.RunPolicy == "" {
@@ -162,7 +156,7 @@ func (w *world) answer(vm *spec.VirtualMachine) {
 	vm.Status.Power = &p
 }
 
-// proceeds lets a machine get on by a step.
+// proceeds advances a machine by a step.
 func (w *world) proceeds(name string) {
 	vm := w.truth.vms[name]
 	if vm == nil {
@@ -225,7 +219,6 @@ func (w *world) deleteOperation(name string) {
 	}
 }
 
-// see brings one of the caches up to date.
 func (w *world) see(which int) {
 	c := w.truth.copied()
 	switch which {
@@ -240,7 +233,7 @@ func (w *world) see(which int) {
 	}
 }
 
-// behind reports whether the caches lack what this operator has written.
+// behind reports whether the caches lack this operator's writes.
 func (w *world) behind() bool {
 	for key, version := range w.wrote {
 		kind, name, _ := strings.Cut(key, "/")
@@ -269,7 +262,6 @@ func (w *world) behind() bool {
 	return false
 }
 
-// snapshot is what the operator sees of a machine and its operations.
 func (w *world) snapshot(name string) operation.Snapshot {
 	s := operation.Snapshot{Machine: w.cache.vms[name], Pod: w.cache.pods[name], Cleanup: w.cleanup, Now: w.Now}
 	for _, key := range slices.Sorted(maps.Keys(w.cache.ops)) {
@@ -286,7 +278,7 @@ func (w *world) snapshot(name string) operation.Snapshot {
 	return s
 }
 
-// refuses reports whether the API server refuses a write because of what it is.
+// refuses reports whether the API server refuses a write.
 func (w *world) refuses(of string, a reconcile.Action) bool {
 	t := a.Target()
 	if t.Kind != names.KindVirtualMachine {
@@ -302,8 +294,8 @@ func (w *world) refuses(of string, a reconcile.Action) bool {
 	return true
 }
 
-// reconcile decides about the operations of a machine and makes the first writes of
-// the plan: all of them if most is negative.
+// reconcile decides about the operations of a machine and executes the first writes of the plan:
+// all of them if most is negative.
 func (w *world) reconcile(name string, most int) reconcile.Plan {
 	if !w.stale && w.behind() {
 		return reconcile.Plan{}
@@ -322,14 +314,14 @@ func (w *world) reconcile(name string, most int) reconcile.Plan {
 			w.Note("the operator dies")
 		}
 		if i == most || !w.carriesOut(name, a) {
-			plan.Events = nil // they are told of a plan that was carried out
+			plan.Events = nil // emitted only after a complete plan
 			break
 		}
 	}
 	return plan
 }
 
-// carriesOut makes a write of a plan, and reports whether the next one can follow.
+// carriesOut executes a write of a plan, and reports whether the next one can follow.
 func (w *world) carriesOut(of string, a reconcile.Action) bool {
 	if w.refuses(of, a) {
 		return false
@@ -341,7 +333,7 @@ func (w *world) carriesOut(of string, a reconcile.Action) bool {
 	return taken
 }
 
-// execute makes a write as the API server does. It reports whether it was taken.
+// execute executes a write as the API server does. It reports whether it was accepted.
 func (w *world) execute(of string, a reconcile.Action) bool {
 	key := neighbour(of, a.Target().Name)
 	switch a := a.(type) {
@@ -436,7 +428,7 @@ func (w *world) patchMachine(of string, a reconcile.Patch) bool {
 	return true
 }
 
-// signalled checks that a machine is told of what is in progress, once.
+// signalled verifies that a machine gets the request of the operation in progress, once.
 func (w *world) signalled(of, request string) {
 	_, uid, _ := strings.Cut(request, " operation/")
 	for _, o := range w.truth.ops {
@@ -462,7 +454,7 @@ func (w *world) signalled(of, request string) {
 	w.Violated("a request names its operation", "machine %s is told %q, which no operation asks for", of, request)
 }
 
-// checkStatus checks a step of an operation.
+// checkStatus verifies a step of an operation.
 func (w *world) checkStatus(was, is *spec.VirtualMachineOperation) {
 	rank := map[spec.OperationPhase]int{
 		"": 0, spec.OperationPending: 1, spec.OperationInProgress: 2, spec.OperationCompleted: 3, spec.OperationFailed: 3, spec.OperationSuperseded: 3, spec.OperationTerminating: 4,
@@ -498,8 +490,8 @@ func (w *world) checkStatus(was, is *spec.VirtualMachineOperation) {
 	}
 }
 
-// checkDone checks that what is called done was done, of machines that nobody else
-// tells anything.
+// checkDone verifies that a completed operation was carried out, for machines without other
+// requests.
 func (w *world) checkDone(o *spec.VirtualMachineOperation) {
 	name := machineOf(o)
 	if o.Generation != 1 {
@@ -513,12 +505,11 @@ func (w *world) checkDone(o *spec.VirtualMachineOperation) {
 	}
 }
 
-// mayCleanUp checks that an operation may be deleted.
 func (w *world) mayCleanUp(of string, o *spec.VirtualMachineOperation) {
 	if machineOf(o) != of || !o.Status.Phase.Finished() {
 		w.Violated("only what has ended is cleaned up", "%s (%s) of %s is cleaned up for machine %s", o.Name, o.Status.Phase, machineOf(o), of)
 	}
-	// What was deleted meanwhile may have been counted.
+	// Operations deleted meanwhile may have been counted.
 	known := maps.Clone(w.cache.ops)
 	maps.Copy(known, w.truth.ops)
 	newer := 0
@@ -540,7 +531,7 @@ func reasonOf(o *spec.VirtualMachineOperation) string {
 	return ""
 }
 
-// merged is an object after a merge patch.
+// merged applies a merge patch to an object.
 func merged[T any](o *T, body map[string]any) *T {
 	var tree, patch map[string]any
 	for from, into := range map[any]*map[string]any{o: &tree, &body: &patch} {
@@ -582,10 +573,8 @@ func mergeInto(into, patch map[string]any) map[string]any {
 	return into
 }
 
-// choose draws one of several.
 func choose[T any](w *world, label string, from ...T) T { return from[w.Draw(label, len(from))] }
 
-// deletes reports whether something is deleted, which makes no new version.
 func deletes(actions []reconcile.Action) bool {
 	return slices.ContainsFunc(actions, func(a reconcile.Action) bool { _, is := a.(reconcile.DeleteOperation); return is })
 }
