@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// attached says that the guest has the disk, and what is wrong with its exporter.
+// attached reports that the guest has the disk, and any problem of its exporter.
 func (d *decision) attached(but string) {
 	if d.a.Status.Phase != spec.AttachmentAttached {
 		d.plan.Events = append(d.plan.Events, reconcile.Event{
@@ -30,7 +30,7 @@ func (d *decision) attached(but string) {
 	d.condition(conditions.Attached, metav1.ConditionTrue, conditions.ReasonAttached, "the guest has the disk")
 }
 
-// cannot says that the runner could not plug it.
+// cannot reports that the runner could not plug the disk.
 func (d *decision) cannot(r *spec.MachineAttachment) {
 	if d.a.Status.Phase != spec.AttachmentFailed {
 		d.plan.Events = append(d.plan.Events, reconcile.Event{

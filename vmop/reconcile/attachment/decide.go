@@ -18,15 +18,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// again is how old an exporter is at least that gives way to another one because the
-// runner could not plug what it exports.
+// again is the minimum age of an exporter that is replaced because the runner could not plug its
+// disk.
 const again = time.Minute
 
-// Decide is total and deterministic: equal snapshots give equal plans, and the snapshot
-// is not changed.
+// Decide is total and deterministic: equal snapshots give equal plans, and the snapshot is not
+// changed.
 func Decide(s Snapshot) reconcile.Plan {
 	if s.Attachment == nil {
-		return reconcile.Plan{} // there is nothing to decide about
+		return reconcile.Plan{}
 	}
 	d := &decision{s: &s, a: s.Attachment, next: *s.Attachment.Status.DeepCopy()}
 	d.next.ObservedGeneration = d.a.Generation
@@ -44,13 +44,13 @@ func Decide(s Snapshot) reconcile.Plan {
 	return d.plan
 }
 
-// GuestHas reports whether a guest has a disk, by what its runner reports: it has one that
-// it was asked to release until it has done so, and has it at one of its places.
+// GuestHas reports whether a guest has a disk, as its runner reports: also one that it was asked
+// to release and has not released yet, and one at any of its places.
 func GuestHas(r *spec.MachineAttachment) bool {
 	return r != nil && (r.Phase == reportAttached || r.Place > 0)
 }
 
-// deleted has the guest release the disk, and lets the attachment go then.
+// deleted has the guest release the disk, and then releases the attachment.
 func (d *decision) deleted() {
 	if !d.held() {
 		d.gone = true
@@ -58,7 +58,7 @@ func (d *decision) deleted() {
 	}
 	waits := ""
 	if m := d.mounted(); m != nil && m.For == d.a.UID && !d.runs() {
-		// The pod was made with it: its runner has it, or is about to.
+		// The pod was created with it: its runner has it, or is about to.
 		d.next.Connection = &spec.AttachmentConnection{PodUID: d.s.Pod.UID, Direct: true, Detach: true}
 		waits = "machine " + d.a.Spec.VirtualMachineName + " is told to release the disk"
 	} else {
@@ -77,8 +77,8 @@ func (d *decision) deleted() {
 	}
 }
 
-// detach takes the disk from the guest and ends its exporter. It returns what is waited
-// for, which is nothing when neither of them has anything of the disk any more.
+// detach takes the disk from the guest and deletes its exporter. It returns what is waited for,
+// which is empty when neither of them uses the disk any more.
 func (d *decision) detach() string {
 	c := d.a.Status.Connection
 	if d.direct() {
@@ -111,14 +111,13 @@ func (d *decision) detach() string {
 	return ""
 }
 
-// end deletes the exporter, which ends at once when nobody is connected.
+// end deletes the exporter, which ends at once if no client is connected.
 func (d *decision) end(p *corev1.Pod) {
 	if p.DeletionTimestamp == nil {
 		d.do(reconcile.DeletePod{Name: p.Name, UID: p.UID, GraceSeconds: objects.TerminationReserve})
 	}
 }
 
-// alive attaches the disk.
 func (d *decision) alive() {
 	d.next.Conditions = slices.DeleteFunc(slices.Clone(d.next.Conditions), func(c spec.Condition) bool { return c.Type == conditions.AttachmentTerminating })
 	if d.s.Unreadable != "" {
@@ -133,7 +132,7 @@ func (d *decision) alive() {
 	c := d.a.Status.Connection
 	switch {
 	case c == nil && d.exporter() != nil:
-		// The status was lost, as a backup loses it.
+		// The status was lost, as after a restore from a backup.
 		d.not(spec.AttachmentPending, conditions.ReasonNotAttached, "pod %s of an earlier attachment is ending", d.s.Exporter.Name)
 		d.end(d.s.Exporter)
 		return
@@ -144,14 +143,14 @@ func (d *decision) alive() {
 		d.regain(r)
 		return
 	case c != nil && (!d.runs() || c.Detach || d.yields() != nil):
-		// What is to become of it is decided when nothing is left of that run.
+		// Decided anew when nothing is left of that run.
 		d.not(spec.AttachmentPending, conditions.ReasonNotAttached, "%s", cmp.Or(d.detach(), "it is detached"))
 		return
 	}
 	d.attach()
 }
 
-// attach takes the next step on the way to a disk that is attached.
+// attach takes the next step towards an attached disk.
 func (d *decision) attach() {
 	c, name := d.a.Status.Connection, objects.ExportPod(d.a.Name)
 	step := func(format string, args ...any) {
@@ -199,7 +198,7 @@ func (d *decision) attach() {
 			return
 		}
 	} else if key := vm.Status.AttachmentKey; key != c.Key {
-		// The key may have been that of an earlier run, which was reported last.
+		// The key may be that of an earlier run, which was reported last.
 		step("machine %s has told its key", vm.Name)
 		if p := d.exporter(); p != nil {
 			d.end(p)
@@ -211,10 +210,9 @@ func (d *decision) attach() {
 	d.export(c, fingerprint)
 }
 
-// isKey reports whether a text may be the fingerprint of a key.
 func isKey(s string) bool { return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == "" }
 
-// export sees to the exporter, and to what the runner makes of it.
+// export manages the exporter, and follows the runner's report about it.
 func (d *decision) export(c *spec.AttachmentConnection, fingerprint string) {
 	p, name, r := d.s.Exporter, objects.ExportPod(d.a.Name), d.report()
 	step := func(format string, args ...any) {
@@ -282,8 +280,8 @@ func (d *decision) export(c *spec.AttachmentConnection, fingerprint string) {
 	}
 }
 
-// failed is for a disk that the runner could not plug. It does not try again by itself:
-// it is given another exporter.
+// failed handles a disk that the runner could not plug. The runner does not retry: it gets
+// another exporter.
 func (d *decision) failed(p *corev1.Pod, r *spec.MachineAttachment) {
 	d.cannot(r)
 	if at := p.CreationTimestamp.Add(again); d.s.Now.Before(at) {
@@ -293,8 +291,8 @@ func (d *decision) failed(p *corev1.Pod, r *spec.MachineAttachment) {
 	d.end(p)
 }
 
-// waitsFor says why a pod does not export anything; empty if it does. where says that this
-// is because of the node.
+// waitsFor returns why a pod does not export; empty if it does. where reports whether the node is
+// the cause.
 func waitsFor(p *corev1.Pod) (waits string, where bool) {
 	for i := range p.Status.Conditions {
 		c := &p.Status.Conditions[i]

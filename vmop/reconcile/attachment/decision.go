@@ -15,19 +15,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// decision is the state of one call of Decide.
 type decision struct {
-	s *Snapshot
-	a *spec.VirtualMachineBlockDeviceAttachment
-	// next is the status that the attachment gets.
+	s    *Snapshot
+	a    *spec.VirtualMachineBlockDeviceAttachment
 	next spec.VirtualMachineBlockDeviceAttachmentStatus
 	plan reconcile.Plan
-	// gone: the attachment is let go, and has no status any more.
+	// gone: the attachment is released, and has no status any more.
 	gone bool
 }
 
-// do adds an action to the plan. If the API server has refused it a moment ago, it says
-// so in the status instead, and reports false.
+// do adds an action to the plan. If the API server has just refused it, do reports that in the
+// status instead and returns false.
 func (d *decision) do(a reconcile.Action) bool {
 	f := d.plan.Add(d.s.Failures, d.s.Now, a)
 	if f == nil {
@@ -49,7 +47,7 @@ func (d *decision) condition(kind string, status metav1.ConditionStatus, reason,
 	})
 }
 
-// not says that the guest has not got the disk, and why.
+// not reports that the guest does not have the disk, and why.
 func (d *decision) not(phase spec.AttachmentPhase, reason, format string, args ...any) {
 	d.next.Phase = phase
 	d.condition(conditions.Attached, metav1.ConditionFalse, reason, format, args...)
@@ -61,7 +59,6 @@ func finished(pod *corev1.Pod) bool {
 
 func (d *decision) held() bool { return slices.Contains(d.a.Finalizers, names.FinalizerAttachment) }
 
-// mine reports whether an object was made for this very attachment.
 func (d *decision) mine(o metav1.Object) bool {
 	return d.a.UID != "" && o.GetAnnotations()[names.AnnotationMadeFor] == string(d.a.UID)
 }
@@ -72,16 +69,15 @@ func (d *decision) runs() bool {
 	return p != nil && c != nil && p.UID == c.PodUID && !finished(p)
 }
 
-// report is what the runner says of the attachment, in the run that its connection is
-// for; nil if it says nothing.
+// report returns the runner's report about the attachment, in the run of its connection, or nil.
 func (d *decision) report() *spec.MachineAttachment {
 	c, vm := d.a.Status.Connection, d.s.Machine
 	switch {
 	case c == nil || vm == nil:
 		return nil
 	case c.Direct && !d.runs(), !c.Direct && (c.Key == "" || vm.Status.AttachmentKey != c.Key):
-		// Of a pod that has the volume nobody needs a key: the pod before it had ended, and
-		// what its runner had reported was taken back, when it was made.
+		// A pod with the volume needs no key: when it was created, the former pod had ended, and
+		// its runner's report had been withdrawn.
 		return nil
 	}
 	for i := range vm.Status.Attachments {
@@ -92,7 +88,7 @@ func (d *decision) report() *spec.MachineAttachment {
 	return nil
 }
 
-// The phases of the runner's report, as vmop/live has them.
+// The phases of the runner's report, as in vmop/live.
 const (
 	reportAttached = "Attached"
 	reportDetached = "Detached"
@@ -106,7 +102,6 @@ func because(message string) string {
 	return ""
 }
 
-// refusal is why a disk is not attached.
 type refusal struct {
 	phase           spec.AttachmentPhase
 	reason, message string
@@ -118,7 +113,7 @@ func no(phase spec.AttachmentPhase, reason, format string, args ...any) *refusal
 
 func (d *decision) claim() string { return d.a.Spec.BlockDeviceRef.ClaimName() }
 
-// exporter is the attachment's own pod, nil if there is none.
+// exporter returns the attachment's own pod, or nil.
 func (d *decision) exporter() *corev1.Pod {
 	if p := d.s.Exporter; p != nil && d.mine(p) {
 		return p

@@ -6,8 +6,8 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// mounted is what the machine's pod has of the disk's volume, since it was made; nil if it
-// has it not, or has it as one of the manifest's.
+// mounted returns the disk's volume in the machine's pod; nil if the pod does not have it, or has
+// it as one of the manifest's.
 func (d *decision) mounted() *objects.Attached {
 	p := d.s.Pod
 	if p == nil || finished(p) {
@@ -21,8 +21,8 @@ func (d *decision) mounted() *objects.Attached {
 	return nil
 }
 
-// release has the guest release a disk whose volume its pod has. It is released when the
-// runner has nothing of it open; the volume stays with the pod until that ends.
+// release has the guest release a disk whose volume its pod has. It is released when the runner
+// has nothing of it open; the volume stays with the pod until that ends.
 func (d *decision) release() string {
 	c, r := d.a.Status.Connection, d.report()
 	if !c.Detach {
@@ -39,8 +39,8 @@ func (d *decision) release() string {
 	return ""
 }
 
-// regain is for a disk that was taken from a guest whose pod has its volume, and may be given
-// to it again.
+// regain handles a disk that was taken from a guest whose pod has its volume, and may be
+// returned.
 func (d *decision) regain(r *refusal) {
 	waits := d.release()
 	switch {
@@ -53,13 +53,12 @@ func (d *decision) regain(r *refusal) {
 	}
 }
 
-// connect has the machine attach a disk whose volume its pod has.
 func (d *decision) connect() {
 	d.next.Connection = &spec.AttachmentConnection{PodUID: d.s.Pod.UID, Direct: true}
 	d.not(spec.AttachmentInProgress, conditions.ReasonAttachmentRequestSent, "machine %s is told: its pod has the volume", d.a.Spec.VirtualMachineName)
 }
 
-// directly is for a disk whose volume the machine's pod has.
+// directly handles a disk whose volume the machine's pod has.
 func (d *decision) directly() {
 	r, machine := d.report(), d.a.Spec.VirtualMachineName
 	switch {

@@ -12,40 +12,39 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// MaxAttached is how many disks can be attached to a running machine: as many as it has
-// places for what is plugged.
+// MaxAttached is how many disks can be attached to a running machine: its places for plugged
+// devices.
 const MaxAttached = limits.MaxAttached
 
-// overdue is how long after the end of its grace period an exporter is waited for by a
-// machine that is to start. It is started without the disk then, which comes later.
+// overdue is how long after its grace period a starting machine waits for an exporter. Then it is
+// started without the disk, which is attached later.
 const overdue = 30 * time.Second
 
-// Start is what a machine's next pod has to know of its attachments.
+// Start is what the next pod of a machine depends on for its attachments.
 type Start struct {
 	// Machine is the machine, with its defaults.
 	Machine *spec.VirtualMachine
 	// Attachments are those that name the machine.
 	Attachments []spec.VirtualMachineBlockDeviceAttachment
-	// Claims are their volume claims, as far as there are any, among others.
+	// Claims are their existing volume claims, among others.
 	Claims []corev1.PersistentVolumeClaim
 	// Pods are further pods that have one of the claims, among others.
 	Pods []corev1.Pod
 	Now  time.Time
 }
 
-// MayMount reports whether the next pod of its machine may have the volume of an
-// attachment: of one that is held, and that a guest of the machine has had. So nothing is
-// mounted that has never been on the machine's node.
+// MayMount reports whether the next pod of its machine may have the volume of an attachment: of
+// one with its finalizer, which a guest of the machine has had. So nothing is mounted that has
+// never been on the machine's node.
 func MayMount(a *spec.VirtualMachineBlockDeviceAttachment) bool {
 	return a != nil && a.UID != "" && a.DeletionTimestamp == nil && slices.Contains(a.Finalizers, names.FinalizerAttachment) &&
 		a.Status.Place >= 1 && a.Status.Place <= MaxAttached && len(spec.ValidateAttachment(a)) == 0
 }
 
-// Mounts are the volumes that the next pod of a machine has itself, for attachments of the
-// machine: a disk that is attached is there when the guest boots, and nothing is between
-// them any more. A claim has one writer: what any other pod uses is not mounted. For the
-// exporter of the attachment itself, which is about to end, the machine waits: that is
-// exporter, empty if there is none, and until is when it does so no longer.
+// Mounts returns the volumes that the next pod of a machine mounts for its attachments: an
+// attached disk is present when the guest boots, without an exporter in between. A claim has one
+// writer: what any other pod uses is not mounted. The machine waits for the attachment's own
+// exporter, which is about to end: that is exporter, or "", and until is when the wait ends.
 func Mounts(s Start) (all []objects.Attached, exporter string, until time.Time) {
 	if s.Machine == nil {
 		return nil, "", time.Time{}
@@ -82,7 +81,7 @@ func Mounts(s Start) (all []objects.Attached, exporter string, until time.Time) 
 	return all, exporter, until
 }
 
-// users looks for pods that have the claim of an attachment: its own exporter, and others.
+// users finds the pods that have the claim of an attachment: its own exporter, and others.
 func (s *Start) users(a *spec.VirtualMachineBlockDeviceAttachment) (exporter *corev1.Pod, others bool) {
 	for i := range s.Pods {
 		p := &s.Pods[i]
@@ -100,9 +99,9 @@ func (s *Start) users(a *spec.VirtualMachineBlockDeviceAttachment) (exporter *co
 // The ranks of attachments of a disk: the highest has it.
 const (
 	rankNone = iota
-	// rankConnected has a connection with an exporter, or is going to.
+	// rankConnected has a connection with an exporter, or is about to.
 	rankConnected
-	// rankMounted is for a machine whose pod has the volume, and has not said so yet.
+	// rankMounted is for a machine whose pod has the volume, and has not reported it yet.
 	rankMounted
 	// rankDirect has it from the volume of its machine's pod.
 	rankDirect

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// refused says why the disk is not to be attached, in the order in which that is looked
-// at; nil if it may. It also sets the conditions that say so each for itself.
+// refused returns the first reason why the disk is not to be attached; nil if it may. It also
+// sets the conditions about each of them.
 func (d *decision) refused() *refusal {
 	device, vm, room := d.device(), d.machine(), d.capacity()
 	if device != nil {
@@ -38,8 +38,8 @@ func (d *decision) refused() *refusal {
 	return nil
 }
 
-// yields is about other attachments of the same disk: the one that is attached has it, or
-// else one whose machine's pod has the volume, or else the oldest.
+// yields checks other attachments of the same disk: the attached one has it, or else one whose
+// machine's pod has the volume, or else the oldest.
 func (d *decision) yields() *refusal {
 	for i := range d.s.Others {
 		o := &d.s.Others[i]
@@ -65,7 +65,7 @@ func older(a, b *spec.VirtualMachineBlockDeviceAttachment) bool {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID)) < 0
 }
 
-// machine says why the machine cannot be given anything.
+// machine returns why the machine cannot get a disk.
 func (d *decision) machine() *refusal {
 	wait := func(format string, args ...any) *refusal {
 		return no(spec.AttachmentPending, conditions.ReasonNotAttached, format, args...)
@@ -88,10 +88,10 @@ func (d *decision) machine() *refusal {
 	return nil
 }
 
-// mentioned is about a disk that the machine has in its manifest.
+// mentioned refuses a disk that the machine has in its manifest.
 func (d *decision) mentioned() *refusal {
 	if d.s.Machine == nil || objects.OwnsAttachment(d.s.Machine, d.a) {
-		return nil // of the latter it has it by this until its next start
+		return nil // the latter is how it has the disk until its next start
 	}
 	if slices.Contains(objects.ClaimNames(d.s.Machine), d.claim()) || slices.Contains(objects.SharedClaims(d.s.Machine), d.claim()) {
 		return no(spec.AttachmentFailed, conditions.ReasonAttachmentConflict, "claim %s is one of machine %s by its manifest already", d.claim(), d.s.Machine.Name)
@@ -99,7 +99,6 @@ func (d *decision) mentioned() *refusal {
 	return nil
 }
 
-// capacity is about the places that the machine has.
 func (d *decision) capacity() *refusal {
 	n := 0
 	for i := range d.s.Others {
@@ -113,7 +112,7 @@ func (d *decision) capacity() *refusal {
 	return nil
 }
 
-// inUse is about pods that have the claim.
+// inUse refuses a claim that other pods have.
 func (d *decision) inUse() *refusal {
 	var all []string
 	for i := range d.s.Users {
@@ -121,7 +120,7 @@ func (d *decision) inUse() *refusal {
 		switch c := d.a.Status.Connection; {
 		case finished(p):
 		case d.mounted() != nil && p.UID == d.s.Pod.UID && (c == nil || c.Direct):
-			// It has it for this.
+			// It has it for this attachment.
 		case slices.ContainsFunc(objects.AttachedBy(p), func(m objects.Attached) bool { return m.Claim == d.claim() }):
 			return no(spec.AttachmentFailed, conditions.ReasonAttachmentConflict,
 				"pod %s was made with claim %s, which was attached to its machine then, and has it until it ends: restart machine %[1]s to free it", p.Name, d.claim())

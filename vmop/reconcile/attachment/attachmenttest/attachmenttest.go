@@ -17,8 +17,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestDecide fails if a decision about attachments breaks one of the [Promises] in the
-// worlds that rapid draws. It tells what happened until then and which promise was broken.
+// TestDecide fails if a decision about attachments breaks one of the [Promises] in the worlds
+// that rapid draws. It logs the events until then and the broken promise.
 func TestDecide(t *testing.T, decide func(attachment.Snapshot) reconcile.Plan) {
 	t.Helper()
 	rapid.Check(t, func(t *rapid.T) {
@@ -28,8 +28,8 @@ func TestDecide(t *testing.T, decide func(attachment.Snapshot) reconcile.Plan) {
 	})
 }
 
-// Promises are what [TestDecide] holds a decision to, sorted. What it says of a broken one
-// begins with its name.
+// Promises returns what [TestDecide] verifies of a decision, sorted. The message about a broken
+// one begins with its name.
 func Promises() []string { return slices.Clone(promised) }
 
 var promised = []string{

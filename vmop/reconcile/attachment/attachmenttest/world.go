@@ -25,8 +25,8 @@ import (
 
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
-// state is what an API server has, or a cache of it, by names. Nothing changes the
-// objects: they are replaced.
+// state is what an API server has, or a cache of it, by names. Objects are replaced, never
+// modified.
 type state struct {
 	attachments map[string]*spec.VirtualMachineBlockDeviceAttachment
 	machines    map[string]*spec.VirtualMachine
@@ -46,30 +46,26 @@ func copied[T any](m map[string]T) map[string]T {
 	return out
 }
 
-// world is two machines, two attachments of one claim, the runners, and whoever else has
-// a pod with the claim.
+// world has two machines, two attachments of one claim, runners, and other pods with the claim.
 type world struct {
 	promises.World[attachment.Snapshot]
 	truth, cache state
-	// dirty are the attachments about which the operator has written what its caches do
-	// not show.
+	// dirty are the attachments whose caches lack the operator's own writes.
 	dirty map[string]bool
 	// runners are those of the machines' pods, by the UIDs of the pods.
 	runners map[types.UID]*runner
-	// plugged are the attachments that a guest has had in a run: UID and key, or UID and
-	// that of the pod that had the volume itself.
+	// plugged are the attachments that a guest has had in a run: UID and key, or UID and that of
+	// the pod that had the volume itself.
 	plugged map[string]bool
-	// mounts decides what a machine's next pod has of attachments.
+	// mounts decides which volumes of attachments a machine's next pod has.
 	mounts func(attachment.Start) ([]objects.Attached, string, time.Time)
-	// mounted counts the pods that had something.
+	// mounted counts the pods with such volumes.
 	mounted int
 }
 
-// runner is that of one pod.
 type runner struct {
 	key string
-	// has are the attachments that its guest has, by their UIDs, with the exporters that
-	// it has them by.
+	// has are the attachments of its guest, by UID, with their exporters.
 	has map[types.UID]types.UID
 }
 
@@ -107,7 +103,6 @@ func newWorld() *world {
 
 func (w *world) see() { w.cache = w.truth.clone(); clear(w.dirty) }
 
-// attach makes an attachment.
 func (w *world) attach(name, machine string) {
 	a := spec.NewAttachment("lab", name, machine, spec.AttachedBlockDevice{Kind: spec.AttachedClaim, Name: claimName})
 	a.UID, a.Generation, a.ResourceVersion, a.CreationTimestamp = w.UID(), 1, w.Version(), metav1.NewTime(w.Now)
@@ -115,14 +110,14 @@ func (w *world) attach(name, machine string) {
 	w.Note("attachment %s (%s) for %s", name, a.UID, machine)
 }
 
-// start gives a machine a pod that runs, as the operator of machines does: with what it
-// decides that the pod has of attachments, when it has seen which pods have the claim, and
-// when the report of the run before is taken back. It reports whether there is a pod.
+// start creates a running pod of a machine, as the operator does: with the volumes decided by
+// mounts, knowing all pods with the claim, and after the report of the former run was withdrawn.
+// It reports whether there is a pod.
 func (w *world) start(name string) bool {
 	if p := w.truth.pods[name]; p != nil {
 		return true
 	}
-	// The cache of attachments may be behind; what uses the claim is known exactly.
+	// The cache of attachments may be behind; the users of the claim are known exactly.
 	start := attachment.Start{Machine: w.truth.machines[name], Claims: []corev1.PersistentVolumeClaim{*claim()}, Pods: users(w.truth.pods, name), Now: w.Now}
 	for _, n := range sortedKeys(w.cache.attachments) {
 		if a := w.cache.attachments[n]; a.Spec.VirtualMachineName == name {
@@ -163,14 +158,13 @@ func claim() *corev1.PersistentVolumeClaim {
 	}
 }
 
-// status changes that of a machine.
 func (w *world) status(name string, change func(*spec.VirtualMachineStatus)) {
 	vm := w.truth.machines[name].DeepCopy()
 	change(&vm.Status)
 	vm.ResourceVersion, w.truth.machines[name] = w.Version(), vm
 }
 
-// stop ends the pod of a machine; what its status says may follow later.
+// stop ends the pod of a machine; its status may follow later.
 func (w *world) stop(name string) {
 	if p := w.truth.pods[name]; p != nil {
 		w.Note("%s stops", name)
@@ -179,7 +173,7 @@ func (w *world) stop(name string) {
 	}
 }
 
-// reports has the runner of a machine follow its configuration, and report.
+// reports lets the runner of a machine follow its configuration, and report.
 func (w *world) reports(name string) {
 	p := w.truth.pods[name]
 	if p == nil {
@@ -198,7 +192,7 @@ func (w *world) reports(name string) {
 			continue
 		}
 		if c == nil || c.PodUID != p.UID {
-			// What the pod was made with is in the configuration from then on.
+			// Volumes that the pod was created with are in the configuration from then on.
 			if m := objects.AttachedBy(p); len(m) == 0 || m[0].For != a.UID || w.connectedTo(p) {
 				continue
 			}
@@ -236,7 +230,7 @@ func (w *world) reports(name string) {
 	}
 	for uid := range r.has {
 		if !wanted[uid] {
-			delete(r.has, uid) // it is not in the configuration any more
+			delete(r.has, uid) // it left the configuration
 		}
 	}
 	s := &w.truth.machines[name].Status
@@ -245,7 +239,7 @@ func (w *world) reports(name string) {
 	}
 }
 
-// connectedTo reports whether an attachment has what a pod was made with by its connection.
+// connectedTo reports whether an attachment has a pod's own volume by its connection.
 func (w *world) connectedTo(p *corev1.Pod) bool {
 	for _, a := range w.truth.attachments {
 		if c := a.Status.Connection; c != nil && c.PodUID == p.UID && c.Direct && !c.Detach {
@@ -255,7 +249,7 @@ func (w *world) connectedTo(p *corev1.Pod) bool {
 	return false
 }
 
-// serving is the exporter that lets a runner in.
+// serving returns the exporter that accepts a runner.
 func (w *world) serving(a *spec.VirtualMachineBlockDeviceAttachment, r *runner) *corev1.Pod {
 	e := w.truth.pods[objects.ExportPod(a.Name)]
 	if e == nil || e.DeletionTimestamp != nil || e.Status.Phase != corev1.PodRunning || !strings.HasSuffix(e.Annotations[names.AnnotationExportsTo], " "+r.key) {
@@ -264,7 +258,7 @@ func (w *world) serving(a *spec.VirtualMachineBlockDeviceAttachment, r *runner) 
 	return e
 }
 
-// kubelet lets the kubelet get on with the exporters.
+// kubelet advances the exporters.
 func (w *world) kubelet() {
 	for _, n := range sortedKeys(w.truth.pods) {
 		p := w.truth.pods[n]
@@ -293,7 +287,7 @@ func sortedKeys[T any](m map[string]T) []string {
 	return out
 }
 
-// users are the pods that have the claim, but for one.
+// users returns the pods that have the claim, except one.
 func users(pods map[string]*corev1.Pod, but string) []corev1.Pod {
 	var out []corev1.Pod
 	for _, n := range sortedKeys(pods) {
@@ -321,20 +315,20 @@ func (w *world) snapshot(name string) attachment.Snapshot {
 	return s
 }
 
-// reconcile decides about an attachment and makes the first writes of the plan: all, and
-// the status, if most is negative.
+// reconcile decides about an attachment and executes the first writes of the plan: all, and the
+// status, if most is negative.
 func (w *world) reconcile(name string, most int) reconcile.Plan {
 	if w.cache.attachments[name] == nil || w.dirty[name] {
 		return reconcile.Plan{}
 	}
 	s := w.snapshot(name)
 	if s.Pod == nil && s.Attachment.Status.Connection != nil {
-		s.Pod = w.truth.pods[s.Attachment.Spec.VirtualMachineName] // it is looked for
+		s.Pod = w.truth.pods[s.Attachment.Spec.VirtualMachineName] // it is read from the API server
 	}
 	before, _ := json.Marshal(s)
 	plan := w.Decide(s)
 	if plan.StartsPod() {
-		// Who starts pods knows of all that have the claim.
+		// Before starting pods all users of the claim must be known.
 		s.Users = users(w.truth.pods, objects.ExportPod(name))
 		before, _ = json.Marshal(s)
 		plan = w.Decide(s)
@@ -364,7 +358,7 @@ func (w *world) reconcile(name string, most int) reconcile.Plan {
 	return plan
 }
 
-// checkPlan checks what a plan says of itself.
+// checkPlan verifies a plan by itself.
 func (w *world) checkPlan(s *attachment.Snapshot, plan reconcile.Plan) {
 	if long := promises.LongMessage(plan); long != "" {
 		w.Violated("a message is one line", "%d bytes: %s", len(long), long)
@@ -406,7 +400,7 @@ func (w *world) write(st reconcile.StatusApply) {
 	w.Note("%s: %s %+v", st.Name, a.Status.Phase, a.Status.Connection)
 }
 
-// execute makes a write as the API server does. It reports whether it was taken.
+// execute executes a write as the API server does. It reports whether it was accepted.
 func (w *world) execute(s *attachment.Snapshot, a reconcile.Action) bool {
 	w.Note("%s", a.Target())
 	name := s.Attachment.Name
@@ -483,7 +477,7 @@ func (w *world) execute(s *attachment.Snapshot, a reconcile.Action) bool {
 	return false
 }
 
-// forget does what the garbage collector does with an attachment that is gone.
+// forget models the garbage collector for a deleted attachment.
 func (w *world) forget(name string) {
 	delete(w.truth.attachments, name)
 	delete(w.truth.secrets, objects.ExportPod(name))
@@ -493,7 +487,6 @@ func (w *world) forget(name string) {
 	w.Note("%s is gone", name)
 }
 
-// remove deletes an attachment.
 func (w *world) remove(name string) {
 	a := w.truth.attachments[name]
 	if a == nil || a.DeletionTimestamp != nil {
@@ -509,8 +502,7 @@ func (w *world) remove(name string) {
 	w.truth.attachments[name] = a
 }
 
-// life is some steps in the life of attachments. It returns the promise that was broken
-// first; nil if none was.
+// life returns the first promise that a drawn life of attachments breaks, or nil.
 func (w *world) life() *promises.Violation {
 	return promises.Broken(func() {
 		for range 10 + w.Draw("steps", 80) {
@@ -522,7 +514,6 @@ func (w *world) life() *promises.Violation {
 
 func choose[T any](w *world, label string, from ...T) T { return from[w.Draw(label, len(from))] }
 
-// step is something that happens.
 func (w *world) step() {
 	name, machine := choose(w, "attachment", "a", "b"), choose(w, "machine", "web", "db")
 	switch what := w.Draw("what", 41); {
@@ -562,7 +553,7 @@ func (w *world) step() {
 	case what == 36:
 		w.Now = w.Now.Add(choose(w, "time", time.Second, time.Minute, 10*time.Minute))
 	case what == 37:
-		// Somebody else has the claim, if nobody has it.
+		// A foreign pod has the claim, if no other pod does.
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: choose(w, "pod", "foreign", "a-vmbda"), UID: w.UID(), ResourceVersion: w.Version()}}
 		p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claimName}}}}
 		if w.truth.pods[p.Name] == nil && len(users(w.truth.pods, "")) == 0 {
@@ -572,7 +563,7 @@ func (w *world) step() {
 	case what == 38:
 		w.othersGo()
 	case what == 39:
-		// Somebody deletes the exporter, or a node evicts it.
+		// A client deletes the exporter, or a node evicts it.
 		if p := w.truth.pods[objects.ExportPod(name)]; p != nil && p.Annotations[names.AnnotationExportsTo] != "" {
 			w.Note("the exporter of %s is evicted", name)
 			p = p.DeepCopy()
@@ -590,7 +581,7 @@ func (w *world) othersGo() {
 	}
 }
 
-// work lets everybody do a bit of his work.
+// work advances everything a bit.
 func (w *world) work() {
 	w.see()
 	for _, n := range []string{"a", "b"} {
@@ -602,7 +593,7 @@ func (w *world) work() {
 	w.reports("db")
 }
 
-// rest lets everybody do his work until nobody has any.
+// rest advances everything until nothing changes.
 func (w *world) rest() {
 	rest := 0
 	for range 80 {
@@ -620,8 +611,8 @@ func (w *world) rest() {
 	w.Violated("the world comes to rest", "it does not")
 }
 
-// settle lets everybody do his work with nothing new happening, and sees what becomes of
-// it: the oldest attachment of a machine that runs is attached, and what is deleted goes.
+// settle advances everything without new events, and verifies the final state: the oldest
+// attachment of a running machine is attached, and what was deleted no longer exists.
 func (w *world) settle() {
 	w.Note("nothing happens any more")
 	w.othersGo()
@@ -635,7 +626,7 @@ func (w *world) settle() {
 	if w.Draw("web is restarted", 2) == 0 {
 		w.stop("web")
 		w.reports("web")
-		for range 20 { // its exporter is given the time that it needs
+		for range 20 { // its exporter gets the time that it needs
 			w.Now = w.Now.Add(time.Second)
 			w.start("web")
 			w.work()
@@ -646,7 +637,7 @@ func (w *world) settle() {
 		}
 	}
 	if p := w.truth.pods["db"]; p != nil && len(objects.AttachedBy(p)) > 0 {
-		// It has the volume until it ends, as the others are told.
+		// It has the volume until it ends, as the others report.
 		w.stop("db")
 		w.rest()
 	}
