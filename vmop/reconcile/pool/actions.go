@@ -8,14 +8,13 @@ import (
 
 // User is an authenticated user.
 type User struct {
-	// Name is the user's name. A user with an empty one may do nothing but what roles grant.
+	// Name is the user's name. A user with an empty one has only what roles grant.
 	Name string
 	// Roles are the names of the roles that the user has.
 	Roles []string
 }
 
-// Actions is a set of actions. The zero value is empty, and two sets are equal
-// if they compare as equal.
+// Actions is a set of actions. The zero value is empty, and equal sets compare as equal.
 type Actions struct{ bits uint8 }
 
 // allActions are the actions that [spec.ActionAll] stands for.
@@ -23,8 +22,8 @@ var allActions = [...]spec.Action{
 	spec.ActionStart, spec.ActionStop, spec.ActionReset, spec.ActionAccessConsole, spec.ActionTakeConsole,
 }
 
-// NewActions makes a set: "*" stands for all actions, takeConsole includes
-// accessConsole, and what is no action counts for nothing.
+// NewActions returns a set: "*" stands for all actions, takeConsole includes accessConsole, and
+// unknown actions are ignored.
 func NewActions(actions ...spec.Action) Actions {
 	var a Actions
 	for _, action := range actions {
@@ -46,7 +45,7 @@ func (a Actions) has(action spec.Action) bool {
 	return i >= 0 && a.bits&(1<<i) != 0
 }
 
-// Allow reports whether the action is in the set; [spec.ActionAll] is if all are.
+// Allow reports whether the action is in the set; for [spec.ActionAll], whether all are.
 func (a Actions) Allow(action spec.Action) bool {
 	if action == spec.ActionAll {
 		return a == NewActions(spec.ActionAll)
@@ -54,8 +53,8 @@ func (a Actions) Allow(action spec.Action) bool {
 	return a.has(action)
 }
 
-// None reports whether the set is empty. A machine or a pool with which a user
-// may do nothing is not shown.
+// None reports whether the set is empty. A machine or a pool for which a user has no actions is
+// not shown.
 func (a Actions) None() bool { return a.bits == 0 }
 
 // List returns the actions in the order of the constants of package spec.
@@ -72,9 +71,8 @@ func (a Actions) List() []spec.Action {
 // Union returns the actions that are in either set.
 func (a Actions) Union(b Actions) Actions { return Actions{bits: a.bits | b.bits} }
 
-// MachineActions is what the user may do with a machine that is addressed
-// directly: the union of what its permissions grant to the user's name and
-// roles.
+// MachineActions returns what the user may do with a machine that is addressed directly: the
+// union of what its permissions grant to the user's name and roles.
 func MachineActions(permissions []spec.Permission, u User) Actions {
 	var may []spec.Action
 	for _, p := range permissions {
@@ -85,8 +83,8 @@ func MachineActions(permissions []spec.Permission, u User) Actions {
 	return NewActions(may...)
 }
 
-// PoolActions are the permissions of the user for a machine assigned from the pool. Permissions
-// that do not list any grant accessConsole. Unlike in VM-Operator, "*" is expanded here too.
+// PoolActions returns what the user may do with a machine assigned from the pool. Permissions
+// without a list grant accessConsole. Unlike in VM-Operator, "*" is expanded here too.
 func PoolActions(permissions []spec.PoolPermission, u User) Actions {
 	var may []spec.Action
 	for _, p := range permissions {
@@ -103,8 +101,8 @@ func PoolActions(permissions []spec.PoolPermission, u User) Actions {
 	return NewActions(may...)
 }
 
-// ActionsThrough is what the user may do with the machine through the pool:
-// nothing, unless the machine is assigned to this user from this pool.
+// ActionsThrough returns what the user may do with the machine through the pool: nothing, unless
+// the machine is assigned to this user from this pool.
 func ActionsThrough(pool *spec.VmPool, vm *spec.VirtualMachine, u User) Actions {
 	if pool == nil || vm == nil {
 		return Actions{}
@@ -116,7 +114,7 @@ func ActionsThrough(pool *spec.VmPool, vm *spec.VirtualMachine, u User) Actions 
 	return PoolActions(pool.Spec.Permissions, u)
 }
 
-// matches reports whether a permission is for the user. An empty name is none.
+// matches reports whether a permission is for the user. Empty names never match.
 func (u User) matches(user, role string) bool {
 	return user != "" && user == u.Name || role != "" && slices.Contains(u.Roles, role)
 }

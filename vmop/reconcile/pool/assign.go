@@ -15,17 +15,16 @@ type Request struct {
 	Namespace, Pool string
 	// User is the user who gets the machine.
 	User User
-	// Pools are all pools and Machines all machines of the namespace, as they
-	// are stored. Those of other namespaces are not looked at. Neither list is
-	// changed.
+	// Pools are all pools and Machines all machines of the namespace, as they are stored. Those
+	// of other namespaces are ignored. Neither list is changed.
 	Pools    []spec.VmPool
 	Machines []spec.VirtualMachine
 	// Now is the time.
 	Now time.Time
 }
 
-// Reason is, in one word, why a [Decision] has no machine, or why its machine is not started. It is
-// empty if all is well.
+// Reason is, in one word, why a [Decision] has no machine, or why its machine is not started. It
+// is empty if all is well.
 type Reason string
 
 // The reasons.
@@ -34,27 +33,27 @@ const (
 	PoolNotFound Reason = "PoolNotFound"
 	// NotPermitted means that the pool grants the user nothing.
 	NotPermitted Reason = "NotPermitted"
-	// InvalidRetention means that the pool's retention cannot be read.
+	// InvalidRetention means that the pool's retention cannot be parsed.
 	InvalidRetention Reason = "InvalidRetention"
-	// PoolEnded means that the pool's retention is an instant which has passed:
-	// whatever is assigned now would be free again at once.
+	// PoolEnded means that the pool's retention is an instant which has passed: an assignment
+	// would expire at once.
 	PoolEnded Reason = "PoolEnded"
 	// NoMachines means that no machine is a member of the pool.
 	NoMachines Reason = "NoMachines"
 	// AllInUse means that all machines of the pool are assigned or in use.
 	AllInUse Reason = "AllInUse"
-	// StartNotPermitted means that the machine is stopped and that the pool does
-	// not grant the user to start it.
+	// StartNotPermitted means that the machine is stopped and that the pool does not grant the
+	// user to start it.
 	StartNotPermitted Reason = "StartNotPermitted"
 )
 
-// Decision is what is done about a [Request]: first Update is written, if it is
-// set, and then spec.vm.state is set to Running, if Start is.
+// Decision is the answer to a [Request]: first Update is written, if it is set, and then
+// spec.vm.state is set to Running, if Start is.
 type Decision struct {
 	// Machine is the name of the user's machine, empty if there is none.
 	Machine string
-	// Update is the assignment to write before the machine is used; nil if what
-	// is stored is right.
+	// Update is the assignment to write before the machine is used; nil if the stored one is
+	// right.
 	Update *Update
 	// Start is true if the machine does not run and is to be started, by [StartPatch] with the
 	// resource version that the machine has then: the one that writing Update returned, or else
@@ -63,25 +62,24 @@ type Decision struct {
 	// Reason and Message are why there is no machine or why it is not started.
 	Reason  Reason
 	Message string
-	// Wake is when a machine may become free though nothing changes; zero if
-	// none will, or if there is a machine.
+	// Wake is when a machine may become free without a change; zero if none will, or if there is
+	// a machine.
 	Wake time.Time
 }
 
-// Assign decides which machine of a pool a user gets. The same request gives
-// the same decision, in whatever order machines and pools are listed.
+// Assign decides which machine of a pool a user gets. The same request gives the same decision,
+// in any order of machines and pools.
 //
-// A machine that is already assigned to the user from this pool is that. Else it
-// is one that has no assignment, or one whose assignment has expired, to whose
-// console nobody is connected: the one that was not used for the longest time,
-// and of several such one that runs. Machines that are being deleted are not
-// considered. An assignment expires by the retention of the pool that it was
-// made from, counted from its last use and from the last time that a console was
-// connected or disconnected.
+// A machine that is already assigned to the user from this pool is returned. Otherwise it is one
+// without an assignment, or with an expired one, to whose console no viewer is connected: the one
+// that was not used for the longest time, and of several such one that runs. Machines that are
+// being deleted are not considered. An assignment expires by the retention of the pool that it
+// was made from, counted from its last use and from the last time that a console was connected or
+// disconnected.
 //
-// The request itself is a use: it extends the assignment, so that a machine is
-// not lost while it boots. A user who may not start machines through the pool
-// gets one that is to run anyway. (VM-Operator starts it without asking.)
+// The request itself is a use: it extends the assignment, so that a machine is not lost while it
+// boots. A user who may not start machines through the pool gets one that is to run anyway.
+// (VM-Operator starts it regardless.)
 func Assign(r Request) Decision {
 	pool := findPool(r.Pools, r.Namespace, r.Pool)
 	if pool == nil {
@@ -146,7 +144,7 @@ func refuse(reason Reason, format string, args ...any) Decision {
 	return Decision{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// give makes the machine the user's.
+// give assigns the machine to the user.
 func (r *Request) give(vm *spec.VirtualMachine, pool *spec.VmPool, may Actions) Decision {
 	d := Decision{Machine: vm.Name}
 	want := spec.Assignment{Pool: pool.Name, User: r.User.Name, LastUsed: formatTime(r.Now)}
@@ -165,9 +163,9 @@ func (r *Request) give(vm *spec.VirtualMachine, pool *spec.VmPool, may Actions) 
 	return d
 }
 
-// heldBy returns the machine that is assigned to the user from the pool, or nil.
-// If there are several, because the same user was served twice at the same time,
-// it is the one that [Upkeep] keeps.
+// heldBy returns the machine that is assigned to the user from the pool, or nil. If there are
+// several, because the same user was served twice at the same time, it is the one that [Upkeep]
+// keeps.
 func heldBy(machines []spec.VirtualMachine, pool *spec.VmPool, user string) *spec.VirtualMachine {
 	var best *spec.VirtualMachine
 	for i := range machines {
@@ -179,7 +177,7 @@ func heldBy(machines []spec.VirtualMachine, pool *spec.VmPool, user string) *spe
 	return best
 }
 
-// oldestFirst is the order in which free machines are given away.
+// oldestFirst is the order in which free machines are assigned.
 func oldestFirst(a, b *spec.VirtualMachine) int {
 	return cmp.Or(
 		lastUsed(a.Status.Assignment).Compare(lastUsed(b.Status.Assignment)),
@@ -187,10 +185,9 @@ func oldestFirst(a, b *spec.VirtualMachine) int {
 		cmp.Compare(a.Name, b.Name))
 }
 
-// Expires returns when the machine's assignment ends if it is not used until
-// then. It is false if the machine is not assigned, or from a pool that does not
-// exist or whose retention cannot be read. [Upkeep] removes an assignment that has
-// ended, unless the console is connected.
+// Expires returns when the machine's assignment ends without further use. It is false if the
+// machine is not assigned, or from a pool that does not exist or whose retention cannot be
+// parsed. [Upkeep] removes an assignment that has ended, unless the console is connected.
 func Expires(vm *spec.VirtualMachine, all []spec.VmPool) (time.Time, bool) {
 	if vm == nil {
 		return time.Time{}, false

@@ -7,8 +7,7 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// isAssigned reports whether there is an assignment: a machine without one has an
-// empty one.
+// isAssigned reports whether there is an assignment, which may also be stored as an empty one.
 func isAssigned(a *spec.Assignment) bool { return a != nil && a.Pool != "" && a.User != "" }
 
 // holds reports whether the machine has an assignment that counts.
@@ -16,7 +15,7 @@ func holds(vm *spec.VirtualMachine) bool {
 	return vm.DeletionTimestamp == nil && isAssigned(vm.Status.Assignment)
 }
 
-// compareHeld puts the machine first that a user keeps of several.
+// compareHeld orders a user's machines, the one to keep first.
 func compareHeld(a, b *spec.VirtualMachine) int {
 	return cmp.Or(
 		compareBool(inUse(a), inUse(b)),
@@ -34,8 +33,8 @@ func findPool(all []spec.VmPool, namespace, name string) *spec.VmPool {
 	return nil
 }
 
-// lastUsed is the time of the last use; the beginning of Unix time if there is none or it cannot be
-// parsed.
+// lastUsed returns the time of the last use; the beginning of Unix time if there is none or it
+// cannot be parsed.
 func lastUsed(a *spec.Assignment) time.Time {
 	if a == nil {
 		return time.Unix(0, 0)
@@ -47,12 +46,12 @@ func inUse(vm *spec.VirtualMachine) bool {
 	return spec.ConditionIsTrue(vm.Status.Conditions, spec.ConditionConsoleConnected)
 }
 
-// expiry is when the machine is free for the next user, if its console is not
-// connected then: the zero time if it is not assigned. It is not known if the
-// retention of its pool cannot be read.
+// expiry returns when the machine is free for the next user, if its console is not connected
+// then: zero if it is not assigned. It is not known if the retention of its pool cannot be
+// parsed.
 //
-// VM-Operator takes the retention of the pool that is asked for a machine, so
-// that one pool can take away what another has given for longer.
+// VM-Operator uses the retention of the requested pool instead, so that one pool can take away
+// what another has assigned for longer.
 func expiry(vm *spec.VirtualMachine, all []spec.VmPool) (end time.Time, known bool) {
 	a := vm.Status.Assignment
 	if !isAssigned(a) {
@@ -75,10 +74,9 @@ func expiry(vm *spec.VirtualMachine, all []spec.VmPool) (end time.Time, known bo
 	return end, true
 }
 
-// formatTime writes a time in whole seconds, like all others in a status.
 func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// parseTime reads a time of an assignment: vmop writes whole seconds, VM-Operator fractions.
+// parseTime parses a time of an assignment: vmop writes whole seconds, VM-Operator fractions.
 func parseTime(s string) time.Time {
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {
@@ -87,7 +85,7 @@ func parseTime(s string) time.Time {
 	return t
 }
 
-// compareBool puts true first.
+// compareBool orders true first.
 func compareBool(a, b bool) int {
 	switch {
 	case a == b:
@@ -109,6 +107,6 @@ func retentionOf(pool *spec.VmPool) (spec.Retention, error) {
 }
 
 // poolGrace is how long after its last use an assignment is not removed because its pool is
-// unknown. A watcher sees machines and pools at different times; without it, the first users of a
+// unknown. Machines and pools are observed at different times; without it, the first users of a
 // new pool would lose their machines.
 const poolGrace = time.Minute

@@ -6,15 +6,15 @@ import (
 )
 
 // Decide maintains the assignments of a namespace, see [Upkeep]: each that changes is one
-// [reconcile.Patch] of a machine's status. It also counts the machines of pools, in their statuses:
-// see [Sizes]. It is total and deterministic. A machine without a resource version is not stored,
-// and ignored.
+// [reconcile.Patch] of a machine's status. It also counts the machines of pools, in their
+// statuses: see [Sizes]. It is total and deterministic. A machine without a resource version is
+// not stored, and ignored.
 func Decide(s Snapshot) reconcile.Plan {
 	known := s.Pools[:len(s.Pools):len(s.Pools)]
 	var plan reconcile.Plan
 	for i := range s.Unreadable {
 		u := &s.Unreadable[i]
-		// Its retention is none that can be read, so that nothing expires.
+		// An unparsable retention, so that nothing expires.
 		known = append(known, spec.VmPool{ObjectMeta: u.Pool, Spec: spec.VmPoolSpec{Retention: "unreadable"}})
 		if !u.Told {
 			plan.Events = append(plan.Events, u.event())
@@ -27,7 +27,7 @@ func Decide(s Snapshot) reconcile.Plan {
 		if a.ResourceVersion == "" {
 			continue
 		}
-		plan.Add(s.Failures, s.Now, a) // or tries it again
+		plan.Add(s.Failures, s.Now, a) // or retries it
 	}
 	size(&s, &plan)
 	return plan

@@ -8,12 +8,12 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile"
 )
 
-// sizesInterval is how long the sizes of a pool stay as they were written before others
-// are: a thousand machines that are made, or that a thousand users get, are few writes.
+// sizesInterval is the minimum interval between writes of a pool's sizes: a thousand machines
+// that are created or assigned cause few writes.
 const sizesInterval = 5 * time.Second
 
-// Sizes are how many machines a pool has, how many of them are free and how many are
-// used. What is neither is in use otherwise, or goes.
+// Sizes returns how many machines a pool has, how many of them are free and how many are used.
+// Others are in use by other clients, or being deleted.
 func Sizes(pool string, members []Member) (machines, free, used int32) {
 	for i := range members {
 		m := &members[i]
@@ -31,7 +31,6 @@ func Sizes(pool string, members []Member) (machines, free, used int32) {
 	return machines, free, used
 }
 
-// size plans the writes of what has changed about the sizes of pools.
 func size(s *Snapshot, plan *reconcile.Plan) {
 	now := s.Now.UTC().Truncate(time.Second)
 	for i := range s.Pools {
@@ -45,7 +44,7 @@ func size(s *Snapshot, plan *reconcile.Plan) {
 			continue
 		}
 		if was.Counted != nil {
-			// A time to come is one of a clock that was ahead.
+			// A time in the future is of a clock that was ahead.
 			if next := was.Counted.Add(sizesInterval); s.Now.Before(next) && !was.Counted.After(s.Now) {
 				plan.WakeAt(next)
 				continue

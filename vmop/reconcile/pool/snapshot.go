@@ -12,17 +12,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Snapshot is all that a decision about the assignments of one namespace depends
-// on. Nothing in it is changed.
+// Snapshot is all that a decision about the assignments of one namespace depends on. Nothing in
+// it is changed.
 type Snapshot struct {
 	// Machines are all of the namespace that are assigned to a user.
 	Machines []spec.VirtualMachine
-	// Pools are all of the namespace that can be understood.
+	// Pools are all of the namespace that can be decoded.
 	Pools []spec.VmPool
 	// Unreadable are those that cannot.
 	Unreadable []Unreadable
-	// Members are all machines of the namespace that name a pool, as far as they count
-	// for the sizes of pools.
+	// Members are all machines of the namespace that name a pool, as far as they count for the
+	// sizes of pools.
 	Members []Member
 	// Failures are writes that the API server refused; see [reconcile.Failure].
 	Failures []reconcile.Failure
@@ -30,25 +30,24 @@ type Snapshot struct {
 	Now time.Time
 }
 
-// Member is what of a machine counts for the sizes of pools.
+// Member is what counts of a machine for the sizes of pools.
 type Member struct {
 	// Pools are those that the machine names.
 	Pools []string
 	// Assigned is the pool from which the machine is assigned, empty if it is not.
 	Assigned string
-	// Connected: a viewer is at its console. Goes: it is being deleted.
+	// Connected: a viewer is connected to its console. Goes: it is being deleted.
 	Connected, Goes bool
 }
 
-// Unreadable is a pool that the API server has stored though the types cannot hold
-// it. No more is known than that it exists: its assignments stay, and the other
-// pools are not held up.
+// Unreadable is a stored pool that the types cannot decode. Only its existence is known: its
+// assignments stay, and the other pools are not affected.
 type Unreadable struct {
 	Pool metav1.ObjectMeta
-	// Err is why the pool cannot be read.
+	// Err is why the pool cannot be decoded.
 	Err error
-	// Told is true if an event has reported this version of the pool. A pool's status has no place
-	// for it.
+	// Told is true if an event has reported this version of the pool. A pool's status has no
+	// field for it.
 	Told bool
 }
 

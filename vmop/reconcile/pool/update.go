@@ -20,8 +20,8 @@ type Update struct {
 	// Namespace, Name and UID are the machine's.
 	Namespace, Name string
 	UID             types.UID
-	// ResourceVersion is that of the machine on which this was decided. The
-	// write has to fail with a conflict if the machine has another by now.
+	// ResourceVersion is that of the machine on which this was decided. The write has to fail
+	// with a conflict if the machine has another by now.
 	ResourceVersion string
 	// Assignment is the new assignment; nil removes it.
 	Assignment *spec.Assignment
@@ -38,7 +38,7 @@ const (
 	Requested Cause = "Requested"
 	// Used means that the assigned user connected to the console or left it.
 	Used Cause = "Used"
-	// PoolDeleted means that the pool of the assignment is gone.
+	// PoolDeleted means that the pool of the assignment was deleted.
 	PoolDeleted Cause = "PoolDeleted"
 	// Expired means that the pool's retention has passed since the last use.
 	Expired Cause = "Expired"
@@ -53,11 +53,10 @@ func newUpdate(vm *spec.VirtualMachine, a *spec.Assignment, cause Cause) Update 
 	}
 }
 
-// Patch returns the JSON merge patch (application/merge-patch+json) for the
-// subresource status of the machine that writes the update, to be sent with the
-// field manager [StatusManager]. The API server answers 409 Conflict if the
-// machine has another resource version or another UID. It fails without the
-// resource version: such a write could not notice that it comes second.
+// Patch returns the JSON merge patch (application/merge-patch+json) for the subresource status of
+// the machine that writes the update, to be sent with the field manager [StatusManager]. The API
+// server answers 409 Conflict if the machine has another resource version or another UID. It
+// fails without the resource version: such a write could not detect a conflict.
 func (u *Update) Patch() ([]byte, error) {
 	if u.ResourceVersion == "" {
 		return nil, fmt.Errorf("assignment of the virtual machine %s/%s: metadata.resourceVersion is missing: decide on a machine as it is stored", u.Namespace, u.Name)
@@ -65,13 +64,12 @@ func (u *Update) Patch() ([]byte, error) {
 	return json.Marshal(u.Action().Body())
 }
 
-// StartPatch returns the JSON merge patch (application/merge-patch+json) that
-// starts a machine for [Decision.Start]. The API server answers 409 Conflict if
-// the machine has another resource version than the given one, which is that of
-// the machine as it was written or seen last.
+// StartPatch returns the JSON merge patch (application/merge-patch+json) that starts a machine
+// for [Decision.Start]. The API server answers 409 Conflict if the machine has another resource
+// version than the given one, which is that of the machine as it was last written or read.
 //
-// It is for machines without a run policy. One with a policy is asked by the
-// annotation [names.AnnotationPowerRequest].
+// It is for machines without a run policy. For one with a policy set the annotation
+// [names.AnnotationPowerRequest].
 func StartPatch(resourceVersion string) ([]byte, error) {
 	if resourceVersion == "" {
 		return nil, errors.New("start of a virtual machine: metadata.resourceVersion is missing: it could by now be somebody else's")
@@ -82,7 +80,7 @@ func StartPatch(resourceVersion string) ([]byte, error) {
 	})
 }
 
-// Action is the write of an update.
+// Action returns the write of an update.
 func (u *Update) Action() reconcile.Patch {
 	var assignment any
 	if u.Assignment != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// Upkeep returns the changes of assignments that no request calls for, in the order of the
-// machines' names, and when to call it again though nothing changed; zero means never:
+// Upkeep returns the changes of assignments that no request causes, in the order of the machines'
+// names, and when to call it again without a change; zero means never:
 //
 //   - assignments from a pool that is not among the pools are removed, a minute after their last
 //     use at the earliest,
@@ -21,8 +21,8 @@ import (
 //   - of several machines that one user has from one pool only the one stays that is in use or was
 //     used last. One whose console is connected is not taken back.
 //
-// The pools are all of the namespaces of the machines. The machines are all too, or a part of them
-// that has either all or none of the machines assigned to one user from one pool. Both are
+// The pools must be all of the namespaces of the machines. The machines must be all too, or a
+// part that has either all or none of the machines assigned to one user from one pool. Both are
 // unchanged.
 func Upkeep(machines []spec.VirtualMachine, all []spec.VmPool, now time.Time) ([]Update, time.Time) {
 	kept := map[holder]*spec.VirtualMachine{}
@@ -75,7 +75,6 @@ func Upkeep(machines []spec.VirtualMachine, all []spec.VmPool, now time.Time) ([
 	return out, wake
 }
 
-// holder is a user of a pool.
 type holder struct{ namespace, pool, user string }
 
 func holderOf(vm *spec.VirtualMachine) holder {
@@ -96,7 +95,7 @@ func usedSince(vm *spec.VirtualMachine) string {
 	return ""
 }
 
-// earlier returns the earlier of two times, of which the zero one is never.
+// earlier returns the earlier of two times, of which zero means never.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || b.Before(a) {
 		return b

@@ -13,8 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// life is some steps in the life of pools. It returns the promise that was broken first;
-// nil if none was.
+// life returns the first promise that a drawn life of pools breaks, or nil.
 func (w *world) life() *promises.Violation {
 	return promises.Broken(func() {
 		for _, namespace := range namespaces {
@@ -29,7 +28,7 @@ func (w *world) life() *promises.Violation {
 			w.people = append(w.people, &person{name, w.truth.copied()})
 		}
 		for _, namespace := range namespaces {
-			// One of the two places where bob asks has not seen the first machine.
+			// One of bob's two views has not observed the first machine.
 			delete(w.people[1].view.machines, namespace+"/m0")
 		}
 		for range 5 + w.Draw("steps", 76) {
@@ -39,7 +38,6 @@ func (w *world) life() *promises.Violation {
 	})
 }
 
-// step is something that happens.
 func (w *world) step() {
 	namespace := choose(w, "namespace", namespaces...)
 	machine := fmt.Sprintf("%s/m%d", namespace, w.Draw("machine", 3))
@@ -84,8 +82,8 @@ func (w *world) step() {
 	}
 }
 
-// pass lets time pass. Machines may be seen late by any time, for their resource version
-// tells. Pools have no such guard, and are seen within a minute.
+// pass lets time pass. Machines may be observed arbitrarily late, as their resource versions
+// protect them. Pools have no such guard, and are observed within a minute.
 func (w *world) pass(d time.Duration) {
 	w.Now = w.Now.Add(d)
 	w.see(1)
@@ -95,7 +93,6 @@ func (w *world) pass(d time.Duration) {
 	w.Note("%v later", d)
 }
 
-// ask lets somebody ask for a machine of a pool once.
 func (w *world) ask(p *person, namespace, name string) {
 	machines, pools := p.view.all()
 	d := pool.Assign(pool.Request{Namespace: namespace, Pool: name, User: pool.User{Name: p.name, Roles: []string{"student"}}, Pools: pools, Machines: machines, Now: w.Now})
@@ -109,7 +106,7 @@ func (w *world) ask(p *person, namespace, name string) {
 	}
 }
 
-// goTo lets the user of a machine or an administrator come to its console, or leave it.
+// goTo connects the user of a machine or an administrator to its console, or disconnects them.
 func (w *world) goTo(key string, comes bool) {
 	vm := w.truth.machines[key]
 	if vm == nil || !comes && !isConnected(vm) {
@@ -129,7 +126,7 @@ func (w *world) goTo(key string, comes bool) {
 	w.Note("%s is at machine %s: %t", vm.Status.ConsoleUser, key, comes)
 }
 
-// comesOrGoes makes a machine, asks for its deletion, or ends that.
+// comesOrGoes creates a machine, requests its deletion, or completes that.
 func (w *world) comesOrGoes(key string) {
 	switch vm := w.truth.machines[key]; {
 	case vm == nil:
@@ -145,8 +142,8 @@ func (w *world) comesOrGoes(key string) {
 	}
 }
 
-// settle lets everybody leave and the operator see everything, and checks what remains.
-// Then it lets time pass as far as the operator asks for.
+// settle disconnects all users, lets the operator observe everything, and verifies the final
+// state. Then it lets time pass as far as the operator asks for.
 func (w *world) settle() {
 	clear(w.forbidden)
 	w.pass(10 * time.Minute)
@@ -172,7 +169,7 @@ func (w *world) settle() {
 	w.checkPools()
 }
 
-// rest lets the operator write what it has to. It returns when it looks again.
+// rest lets the operator write what it has to. It returns when it wakes.
 func (w *world) rest(namespace string) time.Time {
 	for range 20 {
 		w.see(2)
@@ -185,7 +182,7 @@ func (w *world) rest(namespace string) time.Time {
 	return time.Time{}
 }
 
-// checkUsers holds when everything was written, before anything else expires.
+// checkUsers verifies the state after all writes, before anything else expires.
 func (w *world) checkUsers() {
 	has := map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(w.truth.machines)) {
@@ -209,8 +206,8 @@ func (w *world) checkUsers() {
 	}
 }
 
-// checkPools holds when nothing is left to wait for: whatever was assigned has expired, and
-// is free; only of a pool that cannot be understood nobody knows when.
+// checkPools verifies the final state: all assignments have expired, except those of a pool that
+// cannot be decoded.
 func (w *world) checkPools() {
 	sizes := map[string][]pool.Member{}
 	for _, key := range slices.Sorted(maps.Keys(w.truth.machines)) {

@@ -17,10 +17,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestDecide fails if a decision about pools breaks one of the [Promises] in the worlds
-// that rapid draws: whatever people and caches do, and wherever an operator dies, nobody
-// loses a machine that is theirs, nobody keeps one that is not, and a pool says how many it
-// has. It tells what happened until then and which promise was broken.
+// TestDecide fails if a decision about pools breaks one of the [Promises] in the worlds that
+// rapid draws: whatever users and caches do, and wherever an operator dies, no user loses a
+// machine that is theirs or keeps one that is not, and a pool reports its sizes. It logs the
+// events until then and the broken promise.
 func TestDecide(t *testing.T, decide func(pool.Snapshot) reconcile.Plan) {
 	t.Helper()
 	rapid.Check(t, func(t *rapid.T) {
@@ -30,8 +30,8 @@ func TestDecide(t *testing.T, decide func(pool.Snapshot) reconcile.Plan) {
 	})
 }
 
-// Promises are what [TestDecide] holds a decision to, sorted. What it says of a broken one
-// begins with its name.
+// Promises returns what [TestDecide] verifies of a decision, sorted. The message about a broken
+// one begins with its name.
 func Promises() []string { return slices.Clone(promised) }
 
 var promised = []string{

@@ -19,18 +19,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// noon is the time at which worlds begin.
 var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
-// storedPool is a pool as the API server has it.
 type storedPool struct {
 	spec.VmPool
-	// unreadable: the types cannot hold what is stored.
+	// unreadable: the types cannot decode what is stored.
 	unreadable bool
 }
 
-// state is what an API server has, or somebody's view of it: NAMESPACE/NAME to objects,
-// which nothing changes.
+// state is what an API server has, or a client's view of it, by NAMESPACE/NAME. Objects are never
+// modified.
 type state struct {
 	machines map[string]*spec.VirtualMachine
 	pools    map[string]*storedPool
@@ -38,7 +36,7 @@ type state struct {
 
 func (s *state) copied() state { return state{maps.Clone(s.machines), maps.Clone(s.pools)} }
 
-// all are the machines and the pools that can be understood.
+// all returns the machines and the pools that can be decoded.
 func (s *state) all() (machines []spec.VirtualMachine, pools []spec.VmPool) {
 	for _, key := range slices.Sorted(maps.Keys(s.machines)) {
 		machines = append(machines, *s.machines[key].DeepCopy())
@@ -51,31 +49,31 @@ func (s *state) all() (machines []spec.VirtualMachine, pools []spec.VmPool) {
 	return machines, pools
 }
 
-// person is somebody at a user interface, who sees what was stored a while ago.
+// person is a client of a user interface, with an old view.
 type person struct {
 	name string
 	view state
 }
 
-// world has the machines and pools of two namespaces, people who ask for machines, come to
-// their consoles and leave them, and the operator. Who has seen what is drawn.
+// world has the machines and pools of two namespaces, users who request machines, connect to
+// their consoles and leave them, and the operator.
 type world struct {
 	promises.World[pool.Snapshot]
 	truth, cache state
 	people       []*person
-	// deleted is when a pool of that name was deleted last: its assignments end then,
-	// also if another one takes its name.
+	// deleted is when a pool of that name was last deleted: its assignments end then, even if
+	// another one takes its name.
 	deleted map[string]time.Time
-	// wrote are the versions that the caches of this operator must show, told the
-	// versions of pools that it has told of.
+	// wrote are the versions that the caches of this operator must show, told the versions of
+	// pools that it has reported.
 	wrote map[string]int
 	told  map[types.UID]string
-	// heard are the versions of pools of which people were told.
+	// heard are the versions of pools that users have seen events about.
 	heard map[types.UID]string
 	// counted is when the sizes of a pool were written.
 	counted map[types.UID]time.Time
-	// forbidden are the namespaces in which the operator may write nothing, and failures
-	// what was refused to it.
+	// forbidden are the namespaces in which the operator's writes are refused, and failures the
+	// refusals.
 	forbidden map[string]bool
 	failures  map[string][]reconcile.Failure
 }
@@ -97,7 +95,6 @@ func newWorld() *world {
 	return w
 }
 
-// choose draws one of several.
 func choose[T any](w *world, label string, from ...T) T { return from[w.Draw(label, len(from))] }
 
 func (w *world) putMachine(key string, vm *spec.VirtualMachine) {
@@ -127,7 +124,7 @@ func (w *world) makePool(key string) {
 	w.Note("pool %s with retention %s is made", key, p.Spec.Retention)
 }
 
-// newPool lets everybody with the role student do everything.
+// newPool grants all actions to the role student.
 func newPool(name, retention string) spec.VmPool {
 	p := spec.VmPool{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "lab"}}
 	p.Spec.Retention = retention
@@ -135,7 +132,7 @@ func newPool(name, retention string) spec.VmPool {
 	return p
 }
 
-// see brings the operator's caches up to date: of machines, of pools, or both.
+// see updates the operator's caches: of machines, of pools, or both.
 func (w *world) see(which int) {
 	now := w.truth.copied()
 	if which != 1 {
@@ -146,7 +143,7 @@ func (w *world) see(which int) {
 	}
 }
 
-// behind reports whether the caches lack what this operator has written.
+// behind reports whether the caches lack this operator's writes.
 func (w *world) behind() bool {
 	lacks := func(o metav1.Object, there bool, version int) bool {
 		v, _ := strconv.Atoi(o.GetResourceVersion())
@@ -165,7 +162,6 @@ func (w *world) behind() bool {
 	return false
 }
 
-// snapshot is what the operator sees of a namespace.
 func (w *world) snapshot(namespace string) pool.Snapshot {
 	s := pool.Snapshot{Now: w.Now, Failures: w.failures[namespace]}
 	machines, pools := w.cache.all()
@@ -207,18 +203,18 @@ func isConnected(vm *spec.VirtualMachine) bool {
 	return spec.ConditionIsTrue(vm.Status.Conditions, spec.ConditionConsoleConnected)
 }
 
-// atConsole changes who is at the console of a machine, or was there last.
+// atConsole sets the present or last user at the console of a machine.
 func atConsole(vm *spec.VirtualMachine, user string, status metav1.ConditionStatus, at time.Time) {
 	vm.Status.ConsoleUser = user
 	vm.Status.Conditions = spec.WithCondition(vm.Status.Conditions, spec.Condition{
 		Type: spec.ConditionConsoleConnected, Status: status, Reason: "Test", LastTransitionTime: metav1.NewTime(at),
 	})
-	// Another user who comes makes a transition, too.
+	// Another user's connection is a transition, too.
 	spec.FindCondition(vm.Status.Conditions, spec.ConditionConsoleConnected).LastTransitionTime = metav1.NewTime(at)
 }
 
-// reconcile decides about a namespace and makes the first writes of the plan: all of them
-// if most is negative. It returns the plan and how many writes were tried.
+// reconcile decides about a namespace and executes the first writes of the plan: all of them if
+// most is negative. It returns the plan and the number of attempted writes.
 func (w *world) reconcile(namespace string, most int) (reconcile.Plan, int) {
 	if w.behind() {
 		return reconcile.Plan{}, 0
@@ -268,7 +264,7 @@ func (w *world) reconcile(namespace string, most int) (reconcile.Plan, int) {
 	return plan, tried
 }
 
-// hear checks an event, which tells of pools that cannot be understood.
+// hear verifies an event about a pool that cannot be decoded.
 func (w *world) hear(e *reconcile.Event) {
 	for _, p := range w.truth.pools {
 		if p.UID == e.About.UID && w.told[p.UID] == p.ResourceVersion {
@@ -281,7 +277,6 @@ func (w *world) hear(e *reconcile.Event) {
 	w.Note("event: %s", e)
 }
 
-// refuses reports whether the operator may not make a write.
 func (w *world) refuses(namespace string, t reconcile.Target) bool {
 	all := w.failures[namespace]
 	i := slices.IndexFunc(all, func(f reconcile.Failure) bool { return f.Target == t })
@@ -301,8 +296,8 @@ func (w *world) refuses(namespace string, t reconcile.Target) bool {
 	return w.forbidden[namespace]
 }
 
-// patch writes an assignment as the API server does, the operator's if it is by a
-// snapshot. It reports whether it was taken.
+// patch writes an assignment as the API server does, the operator's if by is not nil. It reports
+// whether it was accepted.
 func (w *world) patch(namespace string, a *reconcile.Patch, by *pool.Snapshot) bool {
 	status, _ := a.Fields["status"].(map[string]any)
 	if a.Kind != names.KindVirtualMachine || a.Subresource != "status" || a.Manager != pool.StatusManager || len(a.Fields) != 1 || len(status) != 1 {
@@ -331,13 +326,13 @@ func (w *world) patch(namespace string, a *reconcile.Patch, by *pool.Snapshot) b
 	return true
 }
 
-// stands reports whether an assignment is of a pool that was there ever since.
+// stands reports whether an assignment's pool has existed ever since.
 func (w *world) stands(namespace string, a *spec.Assignment) bool {
 	used, err := time.Parse(time.RFC3339, a.LastUsed)
 	return err == nil && w.truth.pools[namespace+"/"+a.Pool] != nil && used.After(w.deleted[namespace+"/"+a.Pool])
 }
 
-// checkTaken checks that the operator may take a machine from whom it is assigned to.
+// checkTaken verifies that the operator may take a machine from its user.
 func (w *world) checkTaken(vm *spec.VirtualMachine, by *pool.Snapshot) {
 	a := vm.Status.Assignment
 	if !w.stands(vm.Namespace, a) {
@@ -358,7 +353,6 @@ func (w *world) checkTaken(vm *spec.VirtualMachine, by *pool.Snapshot) {
 	}
 }
 
-// count writes the sizes of a pool.
 func (w *world) count(namespace string, st *reconcile.StatusApply) {
 	key := namespace + "/" + st.Name
 	p := w.truth.pools[key]
