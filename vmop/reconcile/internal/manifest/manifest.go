@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Defaulted is a machine with the specification of vm and its defaults. It shares the
-// metadata and the documents for cloud-init with vm, and has nothing of its status:
-// nothing that is made from a manifest depends on that.
+// Defaulted returns a machine with the specification of vm and its defaults. It shares the
+// metadata and the documents for cloud-init with vm, and has no status: nothing made from a
+// manifest depends on that.
 func Defaulted(vm *spec.VirtualMachine) *spec.VirtualMachine {
 	if vm == nil {
 		vm = &spec.VirtualMachine{}
@@ -28,8 +28,8 @@ func Defaulted(vm *spec.VirtualMachine) *spec.VirtualMachine {
 	return out
 }
 
-// CopySpec makes a copy of a specification that shares nothing but the documents for
-// cloud-init, which are long and which nobody changes.
+// CopySpec makes a copy of a specification that shares only the documents for cloud-init, which
+// are long and never modified.
 func CopySpec(in, out *spec.VirtualMachineSpec) {
 	c := in.CloudInit
 	if c == nil || c.UserData == nil && c.NetworkConfig == nil {
@@ -43,17 +43,16 @@ func CopySpec(in, out *spec.VirtualMachineSpec) {
 	out.CloudInit.UserData, out.CloudInit.NetworkConfig = c.UserData, c.NetworkConfig
 }
 
-// ForgetFormerImage removes from a machine what [Defaulted] says of an image that
-// its manifest does not name.
+// ForgetFormerImage removes the image that [Defaulted] sets where the manifest names none.
 func ForgetFormerImage(vm *spec.VirtualMachine) {
 	if i := vm.Spec.Image; i != nil && *i == (spec.RunnerImage{Source: names.FormerImage}) {
 		vm.Spec.Image = nil
 	}
 }
 
-// InstanceID is what cloud-init knows the guest of a machine by: what its meta-data say, or
-// else <namespace>.<name>, which is a directory's name in the guest and so has no slash. A
-// machine that was called otherwise once may have kept another one.
+// InstanceID returns how cloud-init identifies the guest of a machine: by its meta-data, or else
+// <namespace>.<name>, which is a directory's name in the guest and so has no slash. A renamed
+// machine may have kept another one.
 func InstanceID(vm *spec.VirtualMachine) string {
 	if c := vm.Spec.CloudInit; c != nil && c.MetaData[InstanceIDKey] != "" {
 		return c.MetaData[InstanceIDKey]
@@ -61,11 +60,10 @@ func InstanceID(vm *spec.VirtualMachine) string {
 	return cmp.Or(vm.Namespace, corev1.NamespaceDefault) + "." + vm.Name
 }
 
-// InstanceIDKey is the key of meta-data that has it.
+// InstanceIDKey is the key of the instance-id in meta-data.
 const InstanceIDKey = "instance-id"
 
-// RawJSON is the JSON that a RawExtension stands for, whether it was decoded or
-// made in Go.
+// RawJSON returns the JSON of a RawExtension, whether it was decoded or made in Go.
 func RawJSON(r *runtime.RawExtension) (json.RawMessage, error) {
 	if r == nil {
 		return nil, nil
