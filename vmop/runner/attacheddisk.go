@@ -17,12 +17,10 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// attachedRecord is the file beside an image that records what the image was when it was first
-// attached, as machine.json does for the disks of a machine. It moves with the disk from one
-// machine to the next.
+// attachedRecord is the file beside an image with its record, as machine.json has for the disks of
+// a machine. It moves with the disk from one machine to the next.
 const attachedRecord = ".vmop-export.json"
 
-// finder finds files as an engine does.
 func (d *openedDisk) finder() *Engine { return &Engine{o: Options{Volumes: d.volumes}} }
 
 // open opens the disk, and creates it if it has never existed.
@@ -84,8 +82,7 @@ func (d *openedDisk) open() (*os.File, runnerconfig.DriveFacts, error) {
 	if err != nil {
 		return nil, facts, err
 	}
-	// QEMU holds its own lock only while it serves a client. This one is held by QEMU as well,
-	// which inherits the file.
+	// QEMU holds its own lock only while it serves a client. QEMU inherits this one with the file.
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			err = errors.New("somebody else has it, and its lock")
@@ -95,7 +92,6 @@ func (d *openedDisk) open() (*os.File, runnerconfig.DriveFacts, error) {
 	return f, facts, nil
 }
 
-// create creates an image that has never existed.
 func (d *openedDisk) create() (*os.File, error) {
 	if _, was, err := d.record(); err != nil {
 		return nil, err
@@ -148,7 +144,7 @@ func (d *openedDisk) keep(rec diskRecord) error {
 	return nil
 }
 
-// note records what a raw image looks like once its last writer has closed it.
+// note records the header of a raw image after its last writer has closed it.
 func (d *openedDisk) note() {
 	rec, recorded, err := d.record()
 	if err != nil || !recorded || rec.Format != qemucmd.DiskFormatRaw {
@@ -170,7 +166,7 @@ func (d *openedDisk) note() {
 }
 
 // diskNodes returns the block nodes of such a disk, in order: below is the file or block device of
-// a set of descriptors, and node its content.
+// a descriptor set, and node its content.
 func diskNodes(set, below, node string, facts runnerconfig.DriveFacts) []qmp.BlockdevAdd {
 	file := qmp.BlockdevAdd{Driver: "file", NodeName: below, Options: map[string]any{"filename": set, "locking": "on", "discard": "unmap"}}
 	if facts.Device {

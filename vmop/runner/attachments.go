@@ -18,12 +18,12 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// reconnectDelay is how long the guest's requests are held when the exporter of a disk is gone, in
-// seconds. After that they fail, until it is back. It is bounded because QEMU also waits for it in
-// the middle of a guest reset.
+// reconnectDelay is how long the guest's requests are held when the exporter of a disk is
+// unreachable, in seconds; after that they fail. It is bounded because QEMU also waits for it
+// during a guest reset.
 const reconnectDelay = 60
 
-// own returns the key of this run of the machine, which is made on first use and never leaves the
+// own returns the key of this run of the machine, created on first use, which never leaves the
 // process.
 func (a *attachments) own() (tunnel.Identity, error) {
 	a.mu.Lock()
@@ -38,7 +38,7 @@ func (a *attachments) own() (tunnel.Identity, error) {
 	return *a.identity, nil
 }
 
-// fingerprint returns that of the key; empty if none was needed yet.
+// fingerprint returns the key's fingerprint; empty before the first use.
 func (a *attachments) fingerprint() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -48,7 +48,6 @@ func (a *attachments) fingerprint() string {
 	return a.identity.Fingerprint()
 }
 
-// target returns the exporter of an attachment in the current configuration.
 func (a *attachments) target(uid string) tunnel.Target {
 	a.e.mu.Lock()
 	defer a.e.mu.Unlock()
@@ -61,7 +60,7 @@ func (a *attachments) target(uid string) tunnel.Target {
 }
 
 // open opens the tunnel to an exporter, and returns the socket that QEMU connects to. It first
-// checks that the exporter answers: QEMU, and its guest with it, would block on that.
+// checks that the exporter answers: otherwise QEMU, and its guest, would block.
 func (a *attachments) open(ctx context.Context, port int, uid string) (socket string, err error) {
 	own, err := a.own()
 	if err != nil {
@@ -81,7 +80,7 @@ func (a *attachments) open(ctx context.Context, port int, uid string) (socket st
 	}
 	run, cancel := context.WithCancel(context.Background())
 	f := &forwarder{cancel: cancel, done: make(chan struct{})}
-	last := "" // the last problem, which retries do not report again
+	last := "" // retries do not report the same problem again
 	go func() {
 		defer close(f.done)
 		tunnel.Forward(run, l, own, func() tunnel.Target { return a.target(uid) }, func(err error) {
@@ -100,8 +99,8 @@ func (a *attachments) open(ctx context.Context, port int, uid string) (socket st
 	return socket, nil
 }
 
-// greetNBD waits for the greeting of an NBD server, and ends the negotiation properly (the
-// protocol's newstyle, NBD_OPT_ABORT): a server whose client just disconnects logs a complaint.
+// greetNBD waits for the greeting of an NBD server, and aborts the negotiation properly
+// (NBD_OPT_ABORT): a server logs a complaint about a client that just disconnects.
 func greetNBD(c io.ReadWriter) error {
 	const begin, option = "NBDMAGIC", "IHAVEOPT"
 	greeting := make([]byte, len(begin)+len(option)+2)
@@ -111,12 +110,11 @@ func greetNBD(c io.ReadWriter) error {
 	if !strings.HasPrefix(string(greeting), begin+option) {
 		return errors.New("it does not speak NBD")
 	}
-	// The flag of the fixed newstyle; an option, its number and its length.
+	// NBD_FLAG_C_FIXED_NEWSTYLE; an option, its number and its length.
 	_, err := c.Write([]byte("\x00\x00\x00\x01" + option + "\x00\x00\x00\x02" + "\x00\x00\x00\x00"))
 	return err
 }
 
-// close closes the tunnel to the exporter at a port, if there is one.
 func (a *attachments) close(port int) {
 	a.mu.Lock()
 	f := a.ports[port]
@@ -144,7 +142,7 @@ func (a *attachments) keepImage(port int, d *openedDisk) {
 	a.images[port] = d
 }
 
-// noteImage records what the image at a port looks like, which QEMU has closed.
+// noteImage records the header of the image at a port, which QEMU has closed.
 func (a *attachments) noteImage(port int) {
 	a.mu.Lock()
 	d := a.images[port]
@@ -155,7 +153,6 @@ func (a *attachments) noteImage(port int) {
 	}
 }
 
-// plugDisk has QEMU open the disk of an attachment, or connect to its exporter, and plugs it.
 func (f *follower) plugDisk(ctx context.Context, s live.PlugDisk) (err error) {
 	defer func() {
 		if err == nil {
@@ -163,7 +160,7 @@ func (f *follower) plugDisk(ctx context.Context, s live.PlugDisk) (err error) {
 			return
 		}
 		if cerr := f.closeDisk(ctx, s.Port); cerr != nil {
-			f.e.message(LevelWarning, "attachment %s: %v", s.UID, cerr) // it is closed later
+			f.e.message(LevelWarning, "attachment %s: %v", s.UID, cerr) // retried later
 		}
 	}()
 	node := qemucmd.AttachedNode(s.Port)
@@ -196,13 +193,11 @@ func (f *follower) connectAttached(ctx context.Context, s live.PlugDisk) error {
 	return nil
 }
 
-// attachedSets is below the numbers of the sets of descriptors of attached disks: one for
-// each port.
+// attachedSets is the base of the descriptor set numbers of attached disks, one for each port.
 const attachedSets = 2000
 
-// openAttached has QEMU open the image of a disk, or the block device. It is opened here as an
-// exporter opens it, with its lock and its record, so that both see the same disk, but never at the
-// same time.
+// openAttached has QEMU open the image or block device of a disk. Lock and record are those of an
+// exporter, so that an exporter and a machine see the same disk, but never at the same time.
 func (f *follower) openAttached(ctx context.Context, s live.PlugDisk) error {
 	d := &openedDisk{path: s.Path, volumes: f.e.o.Volumes, message: f.e.message}
 	image, facts, err := d.open()
@@ -233,8 +228,8 @@ func (f *follower) openAttached(ctx context.Context, s live.PlugDisk) error {
 	return nil
 }
 
-// closeDisk closes a disk that the guest does not have, or no longer, and ends the connection to
-// its exporter. QEMU writes back its caches before.
+// closeDisk closes a disk that the guest does not have, and ends the connection to its exporter.
+// QEMU flushes its caches before.
 func (f *follower) closeDisk(ctx context.Context, port int) error {
 	for _, node := range []string{qemucmd.AttachedNode(port), qemucmd.AttachedFileNode(port)} {
 		err := do(ctx, f.client, qmp.BlockdevDel{NodeName: node})
@@ -256,7 +251,7 @@ func (f *follower) unplugDisk(ctx context.Context, uid string) error {
 	return err
 }
 
-// attachmentKey returns the fingerprint by which exporters know this machine; the key is made with
+// attachmentKey returns the fingerprint by which exporters authenticate this machine; empty before
 // the first attachment.
 func (f *follower) attachmentKey(in desired) string {
 	if len(in.config.Runner.VM.Attachments) > 0 {

@@ -2,13 +2,12 @@ package runner
 
 import "sync"
 
-// broadcast notifies any number of goroutines that something happened.
 type broadcast struct {
 	mu sync.Mutex
 	c  chan struct{}
 }
 
-// told returns a channel that is closed at the next tell.
+// told returns a channel that is closed by the next tell.
 func (b *broadcast) told() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -14,16 +14,16 @@ import (
 type CarriedDisk struct {
 	// Path is the machine's new path of it.
 	Path string
-	// File is where it is at present, to be moved to Path without a copy.
+	// File is its present path, from which it will be renamed to Path.
 	File string
-	// Left is whether the file was copied while its guest ran: what a raw disk looks like in it is
-	// what that guest has written.
+	// Left reports whether the file was copied while its guest ran: the header of a raw disk is
+	// then what that guest has written.
 	Left bool
 }
 
 // CarriedRecord returns the new content of a data directory's machine.json after its disks, given
-// by their recorded paths, became other files with the same content: what was decided about them
-// remains valid. The entries of other disks are kept unless others is false. The content is nil if
+// by their recorded paths, became other files with the same content: the decisions about them
+// remain valid. The entries of other disks are kept unless others is false. The content is nil if
 // there is no record.
 func CarriedRecord(dataDir string, disks map[string]CarriedDisk, others bool) ([]byte, error) {
 	r, err := readRecord(dataDir)
@@ -61,8 +61,8 @@ func CarriedRecord(dataDir string, disks map[string]CarriedDisk, others bool) ([
 	return append(data, '\n'), err
 }
 
-// NoteImage records an image that becomes a machine's disk of a name while it runs, as a start
-// does: what was decided about its format remains valid.
+// NoteImage records an image that becomes a machine's disk while it runs, as a start does: the
+// decision about its format remains valid.
 func NoteImage(dataDir, path, name string, format qemucmd.DiskFormat) error {
 	r, err := readRecord(dataDir)
 	if err != nil {
@@ -84,8 +84,8 @@ func (r *record) empty() bool {
 	return r.MachineType == "" && r.AddressMap == 0 && len(r.Firmware) == 0 && len(r.Disks) == 0
 }
 
-// RecordFile is the file in a data directory with what the machine's first start decided, UUIDFile
-// the one with its UUID.
+// RecordFile is the file in a data directory with the decisions of the machine's first start,
+// UUIDFile the one with its UUID.
 const (
 	RecordFile = recordName
 	UUIDFile   = uuidName

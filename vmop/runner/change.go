@@ -10,8 +10,8 @@ func (e *Engine) takeDesired() desired {
 	return w
 }
 
-// putBack sets the signals again that came to nothing. The secret is read, and refusals
-// are told, by whoever has taken them.
+// putBack restores signals that had no effect. The secret and refusals are not restored: taking
+// them has handled them.
 func (e *Engine) putBack(w desired) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -20,7 +20,6 @@ func (e *Engine) putBack(w desired) {
 	e.desired.lost = e.desired.lost || w.lost
 }
 
-// change changes the desired state and wakes the follower.
 func (e *Engine) change(do func(*desired)) {
 	e.mu.Lock()
 	do(&e.desired)
@@ -28,10 +27,9 @@ func (e *Engine) change(do func(*desired)) {
 	e.wakeFollower()
 }
 
-// wakeFollower has the follower look at the machine.
 func (e *Engine) wakeFollower() {
 	select {
 	case e.wake <- struct{}{}:
-	default: // it will look anyway
+	default: // a wake-up is pending
 	}
 }

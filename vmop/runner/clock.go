@@ -2,11 +2,11 @@ package runner
 
 import "time"
 
-// clock gives the follower the time. Its zero value is the real clock. A guest gets minutes to
-// follow a request before that is given up: tests let the minutes pass faster, with real guests.
+// clock is the follower's clock. Its zero value is the real one. Tests speed it up, since a real
+// guest gets minutes to follow a request.
 type clock struct {
 	begin time.Time
-	speed int // how many seconds pass in one; only with begin
+	speed int // seconds per real second; only with begin
 }
 
 func (c clock) now() time.Time {
@@ -16,7 +16,7 @@ func (c clock) now() time.Time {
 	return c.begin.Add(time.Since(c.begin) * time.Duration(c.speed))
 }
 
-// until is how long to wait for a time of this clock.
+// until returns the real time to wait for a time of this clock.
 func (c clock) until(t time.Time) time.Duration {
 	d := t.Sub(c.now())
 	if !c.begin.IsZero() {

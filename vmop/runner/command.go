@@ -6,13 +6,12 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// do runs a command whose answer is irrelevant, within its deadline.
+// do runs a command within its deadline and drops the answer.
 func do[R any](ctx context.Context, c *qmp.Client, cmd qmp.Command[R]) error {
 	_, err := answer(ctx, c, cmd)
 	return err
 }
 
-// answer runs a command within its deadline.
 func answer[R any](ctx context.Context, c *qmp.Client, cmd qmp.Command[R], opts ...qmp.CallOption) (R, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandDeadline)
 	defer cancel()

@@ -15,16 +15,15 @@ import (
 const (
 	// scrollback is how much of the earlier output a new client gets, in bytes.
 	scrollback = 64 << 10
-	// viewerBacklog is how many reads of the console a client may lag behind
-	// before it loses some.
+	// viewerBacklog is how many reads of the console a client may lag behind before it loses
+	// output.
 	viewerBacklog = 256
-	// acceptRetry is the pause after a failed accept.
-	acceptRetry = 100 * time.Millisecond
+	acceptRetry   = 100 * time.Millisecond
 )
 
-// console reads the serial port for as long as it is open, with or without clients: an unread port
-// stops the guest. Output is kept for later clients and copied to connected ones; a slow client
-// loses output and delays no other.
+// console reads the serial port while it is open, even without clients: an unread port stops the
+// guest. Output is kept for later clients and copied to connected ones; a slow client loses output
+// and delays no other.
 type console struct {
 	listener net.Listener
 	wg       sync.WaitGroup
@@ -41,7 +40,7 @@ type viewer struct {
 	out  chan []byte
 }
 
-// listenConsole serves the console socket; it accepts clients before the serial port is there.
+// listenConsole serves the console socket; it accepts clients before the serial port exists.
 func listenConsole(runtimeDir string) (*console, error) {
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(runtimeDir, qemucmd.SocketConsole.FileName()), Net: "unix"})
 	if err != nil {
@@ -53,7 +52,6 @@ func listenConsole(runtimeDir string) (*console, error) {
 	return c, nil
 }
 
-// connect attaches the console to QEMU's serial port and begins to read it.
 func (c *console) connect(socket string) error {
 	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: socket, Net: "unix"})
 	if err != nil {
@@ -110,7 +108,7 @@ func (c *console) accept() {
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return
-		case err != nil: // such as too many open files, which passes
+		case err != nil: // such as too many open files
 			time.Sleep(acceptRetry)
 		default:
 			c.serve(conn)
@@ -182,8 +180,8 @@ func (c *console) drop(v *viewer) {
 	}
 }
 
-// close ends the console once QEMU is gone: clients that still read get what is queued for them,
-// and then the end of the stream.
+// close ends the console after QEMU's end: clients get what is queued for them before the end of
+// the stream.
 func (c *console) close() error {
 	c.mu.Lock()
 	c.closed = true

@@ -7,15 +7,14 @@ import (
 	"strings"
 )
 
-// sourceConsole is the source of messages that the guest printed.
 const sourceConsole = "console"
 
-// controlSequence matches what firmware and boot loaders paint with (ECMA-48, CSI and two-character
-// sequences).
+// controlSequence matches the sequences that firmware and boot loaders use (ECMA-48, CSI and
+// two-character sequences).
 var controlSequence = regexp.MustCompile(`\x1b(\[[0-?]*[ -/]*[@-~]|[ -Z\\-~])`)
 
-// log passes on what the guest prints, line by line. It is a client like any other: if line is
-// slow, output is lost and nothing blocks.
+// log passes on the guest's output, line by line. It is a client like any other: if line is slow,
+// output is lost and nothing blocks.
 func (c *console) log(line func(text string)) {
 	near, far := net.Pipe()
 	c.serve(near)
@@ -33,10 +32,9 @@ func (c *console) log(line func(text string)) {
 	}()
 }
 
-// plain returns a line of the console as text: without control sequences, and as it looks after all
-// overwriting.
+// plain returns a line without control sequences, as it looks after all overwriting.
 func plain(line string) string {
-	// What is left when one is taken out can be another.
+	// A removal can leave another sequence.
 	for without := ""; ; line = without {
 		if without = controlSequence.ReplaceAllString(line, ""); without == line {
 			break

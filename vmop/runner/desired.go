@@ -5,25 +5,24 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// desired is the machine's desired state, with what the follower has to be told once: signals that
-// came since it looked last.
+// desired is the machine's desired state, with the signals since the follower last took it.
 type desired struct {
 	config     runnerconfig.Config
 	generation int // counts the configurations given
-	renewed    int // counts those after which what was given up is tried again
+	renewed    int // counts those that allow given-up steps to be tried again
 	power      live.Power
 	resets     int
 	ioReason   string
-	console    bool              // a client of the display came or went
-	viewers    []string          // VNC clients that were let in since
+	console    bool              // a client of the display has connected or disconnected
+	viewers    []string          // VNC clients that were admitted since
 	lost       bool              // events were lost
 	secret     bool              // the files of the display secret are to be read
 	refused    map[string]string // devices that the guest did not release
-	problem    string            // with the configuration
+	problem    string            // of the configuration
 }
 
-// ConfigurationAccepted is the condition that tells of a configuration file that
-// cannot be used.
+// ConfigurationAccepted is the condition that is False for a configuration file that cannot be
+// used.
 const ConfigurationAccepted = "ConfigurationAccepted"
 
 func (w desired) conditions() []live.Condition {
@@ -33,5 +32,5 @@ func (w desired) conditions() []live.Condition {
 	return []live.Condition{{Type: ConfigurationAccepted, Status: live.True, Reason: "Valid"}}
 }
 
-// viewersChanged has the follower ask who is connected.
+// viewersChanged has the follower query the display's clients.
 func viewersChanged(w *desired) { w.console = true }

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// checkDevice returns an error that says why a block device cannot be used, where QEMU would only
-// print "Permission denied". The device is not opened: closing it after an open for writing makes
-// the host's udev probe it.
+// checkDevice explains why a block device cannot be used, where QEMU would only print "Permission
+// denied". It does not open the device: closing it after an open for writing makes the host's udev
+// probe it.
 func checkDevice(path string, info os.FileInfo) error {
 	err := unix.Faccessat(unix.AT_FDCWD, path, unix.R_OK|unix.W_OK, unix.AT_EACCESS)
 	if !errors.Is(err, unix.EACCES) {

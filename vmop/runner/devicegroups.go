@@ -9,16 +9,14 @@ import (
 	"github.com/vmop/sdk/vmop/qemucmd"
 )
 
-// kvmDevice gives a guest the host's processors.
 const kvmDevice = "/dev/kvm"
 
 // maxDeviceGroups is more than a machine's devices have on any node.
 const maxDeviceGroups = 16
 
-// deviceGroups returns the groups that may use those of the machine's devices, block devices and
-// /dev/kvm, that are not open to all users. The numbers differ between distributions, and in a
-// container a device node keeps those of its node: the operator can put the machine's next pod into
-// these groups.
+// deviceGroups returns the groups that may use those of the machine's block devices and /dev/kvm
+// that are not open to all users. The numbers differ between distributions, and a device node in a
+// container keeps its node's: the operator can add these groups to the machine's next pod.
 func (e *Engine) deviceGroups() []int {
 	vm := &e.o.Config.Runner.VM
 	var paths []string

@@ -21,22 +21,21 @@ type Directories struct {
 	Runtime string
 }
 
-// Surroundings are what the default directories depend on.
+// Surroundings are the inputs of the default directories.
 type Surroundings struct {
 	// Getenv reads the environment; nil is os.Getenv.
 	Getenv func(string) string
 	// UserName is the user's name, Home the home directory.
 	UserName, Home string
-	// Creatable reports whether a directory exists and is writable, or could be made so; nil is
+	// Creatable reports whether a directory exists and is writable, or could be created; nil is
 	// [Creatable].
 	Creatable func(dir string) bool
 }
 
-// DefaultDirectories completes the directories that a configuration leaves open
-// by VM-Operator's rules: $XDG_DATA_HOME/vmrunner/<vm> or
-// ~/.local/share/vmrunner/<vm> for data; $XDG_RUNTIME_DIR/vmrunner/<vm>,
-// /run/<user>/vmrunner/<vm> or /tmp/<user>/vmrunner/<vm>, whichever is
-// possible, at run time.
+// DefaultDirectories returns the configured directories, or VM-Operator's defaults:
+// $XDG_DATA_HOME/vmrunner/<vm> or ~/.local/share/vmrunner/<vm> for data;
+// $XDG_RUNTIME_DIR/vmrunner/<vm>, /run/<user>/vmrunner/<vm> or /tmp/<user>/vmrunner/<vm>, whichever
+// is possible, at run time.
 func DefaultDirectories(c *runnerconfig.Config, s Surroundings) Directories {
 	if c == nil {
 		return Directories{}
@@ -75,8 +74,8 @@ func Creatable(dir string) bool {
 	return os.MkdirAll(dir, 0o700) == nil && syscall.Access(dir, 2 /* W_OK */) == nil
 }
 
-// makeDataDir creates the data directory, which may also be a volume of another owner: it only has
-// to be writable.
+// makeDataDir creates the data directory, which may be a volume of another owner: it only has to be
+// writable.
 func makeDataDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("data directory: %w", err)
@@ -91,8 +90,8 @@ func makeDataDir(dir string) error {
 	return nil
 }
 
-// makeRuntimeDir creates the runtime directory, whose sockets give control of the machine: it must
-// belong to this user and be closed to all others.
+// makeRuntimeDir creates the runtime directory. Its sockets control the machine: it must belong to
+// this user and be closed to all others.
 func makeRuntimeDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("runtime directory: %w", err)
@@ -117,7 +116,7 @@ func makeRuntimeDir(dir string) error {
 }
 
 // overflowUser is the owner that the kernel reports for one outside of the user namespace
-// (/proc/sys/kernel/overflowuid): nothing is known about that owner.
+// (/proc/sys/kernel/overflowuid).
 const overflowUser = 65534
 
 func ownerOf(dir string) (int, error) {
@@ -132,9 +131,8 @@ func ownerOf(dir string) (int, error) {
 	return int(st.Uid), nil
 }
 
-// checkParents refuses a runtime directory in a directory of another user, such as a /tmp/NAME that
-// another user created first: its owner can replace this directory, and sockets are found by their
-// paths.
+// checkParents refuses a runtime directory below a directory of another user, such as a /tmp/NAME
+// that another user created first: its owner could replace the runtime directory and its sockets.
 func checkParents(dir string, owner func(string) (int, error)) error {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -159,16 +157,16 @@ func checkParents(dir string, owner func(string) (int, error)) error {
 const ConfigFile = "config.json"
 
 // StartedFile is a file of the runtime directory in which the program that runs the engine may keep
-// the manifest that the machine was started with: changes in a later one may wait for the next
-// start. It is removed with the directory.
+// the manifest that the machine was started with, for comparison with later ones. It is removed
+// with the directory.
 const StartedFile = "started.yaml"
 
 // RuntimeStateFile is a file of the runtime directory in which the program that runs the engine may
-// keep its state: the file system of the data directory may be full.
+// keep its state, because the data directory's file system may be full.
 const RuntimeStateFile = "state.json"
 
-// runtimeFiles are the files that a runtime directory may hold. Only these are ever removed: a user
-// may have chosen a directory with other files in it.
+// runtimeFiles are the files that a runtime directory may hold. No others are ever removed: a user
+// may have chosen a directory with files of their own.
 func runtimeFiles() []string {
 	names := append(qemucmd.RuntimeFiles(),
 		ConfigFile, StartedFile, RuntimeStateFile, "runner.pid", "qemu.pid",
@@ -186,7 +184,7 @@ func runtimeFiles() []string {
 
 func cleanRuntimeDir(dir string) error {
 	var errs []error
-	// A runner that was killed may have left it.
+	// A killed runner may have left it.
 	if err := os.RemoveAll(filepath.Join(dir, qemucmd.AnswerCDFileName+answercd.WorkSuffix)); err != nil {
 		errs = append(errs, err)
 	}
@@ -198,7 +196,7 @@ func cleanRuntimeDir(dir string) error {
 	return errors.Join(errs...)
 }
 
-// removeRuntimeDir removes the runtime directory if nothing foreign is in it.
+// removeRuntimeDir removes the runtime directory if no other files are in it.
 func removeRuntimeDir(dir string) error {
 	err := cleanRuntimeDir(dir)
 	if rerr := os.Remove(filepath.Join(dir, LockFile)); rerr != nil && !errors.Is(rerr, os.ErrNotExist) {

@@ -17,7 +17,6 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// prepareDrives creates missing images and inspects what is behind each drive.
 func (e *Engine) prepareDrives(ctx context.Context, drives []runnerconfig.Drive, known map[string]diskRecord) ([]runnerconfig.DriveFacts, error) {
 	out := make([]runnerconfig.DriveFacts, len(drives))
 	var errs []error
@@ -68,7 +67,6 @@ func (e *Engine) prepareDisk(ctx context.Context, d runnerconfig.Drive, known ma
 	return e.prepareImage(d, f, info.Size(), made, known)
 }
 
-// prepareDevice checks and opens the block device that a disk is.
 func (e *Engine) prepareDevice(d runnerconfig.Drive, f *os.File, info fs.FileInfo) (runnerconfig.DriveFacts, error) {
 	path, facts := d.Where(), runnerconfig.DriveFacts{Device: true}
 	if d.File != "" {
@@ -85,9 +83,8 @@ func (e *Engine) prepareDevice(d runnerconfig.Drive, f *os.File, info fs.FileInf
 	return facts, nil
 }
 
-// prepareImage looks into the image of a disk, remembers what it is, sees to it that it
-// grows, and opens it. made is the image that it was just made a copy of, empty if it was
-// there.
+// prepareImage inspects the image of a disk, records its format, grows it, and opens it. made is
+// the source of which it was just created as a copy, empty if it existed.
 func (e *Engine) prepareImage(d runnerconfig.Drive, f *os.File, size int64, made string, known map[string]diskRecord) (runnerconfig.DriveFacts, error) {
 	path, facts := d.Where(), runnerconfig.DriveFacts{}
 	now, err := lookAt(f)
@@ -95,7 +92,7 @@ func (e *Engine) prepareImage(d runnerconfig.Drive, f *os.File, size int64, made
 		return facts, fmt.Errorf("disk image %s: %w", path, err)
 	}
 	before, recorded := known[path]
-	// A file that no guest has written to can be trusted to be what its header says.
+	// The header of a file that no guest has written to can be trusted.
 	kept := !d.Ephemeral() && !d.ReadOnly
 	if !kept {
 		before, recorded = diskRecord{}, false
@@ -122,7 +119,7 @@ func (e *Engine) prepareImage(d runnerconfig.Drive, f *os.File, size int64, made
 	if facts.Format == qemucmd.DiskFormatRaw && wanted > 0 && size < int64(wanted) {
 		e.growDisk(f, size, wanted)
 	}
-	// QEMU gets the very file that was inspected, even if its path now leads to another.
+	// QEMU gets the file that was inspected, even if its path now leads to another.
 	image, err := reopen(f, diskFlags(facts, d.ReadOnly))
 	if err != nil {
 		return facts, fmt.Errorf("disk image %s: %w", path, err)
@@ -131,11 +128,11 @@ func (e *Engine) prepareImage(d runnerconfig.Drive, f *os.File, size int64, made
 	return facts, nil
 }
 
-// createDisk creates the image of a disk, unless it exists. One that existed before and is missing
-// is not created again: an empty disk in its place would look like lost data, and an installer
-// might install to it.
+// createDisk creates the image of a disk, unless it exists. A missing one that existed before is
+// not created again: an empty disk in its place would look like lost data, and an installer might
+// install to it.
 //
-// It returns the source of the image that the disk was made from now, if it was.
+// It returns the source of the image that the disk was created from, if it was.
 func (e *Engine) createDisk(ctx context.Context, d runnerconfig.Drive, known map[string]diskRecord) (made string, err error) {
 	path := d.Where()
 	if d.Ephemeral() {
@@ -229,7 +226,6 @@ func (e *Engine) makeEphemeral(ctx context.Context, d runnerconfig.Drive, known 
 	return e.makeImage(ctx, d)
 }
 
-// removeEphemeral removes the disks that this engine has made for one run.
 func (e *Engine) removeEphemeral() {
 	for _, path := range e.made.ephemeral {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -239,8 +235,8 @@ func (e *Engine) removeEphemeral() {
 	e.made.ephemeral = nil
 }
 
-// noteImages records what the images look like at the end of a machine, whose
-// guest could write anything into them.
+// noteImages records the headers of the images at the end of a machine: its guest could write
+// anything into them.
 func (e *Engine) noteImages() error {
 	dir := e.o.Directories.Data
 	rec, err := readRecord(dir)
@@ -254,7 +250,7 @@ func (e *Engine) noteImages() error {
 		}
 		f, err := e.find(d.Where())
 		if err != nil {
-			continue // it is missing at the next start, too
+			continue // it will be missing at the next start, too
 		}
 		now, err := lookAt(f)
 		_ = f.Close() // it was only read

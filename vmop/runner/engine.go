@@ -28,34 +28,31 @@ type Engine struct {
 	// certificate is the digest of the display's certificate and key at the start.
 	certificate string
 	made        madeDisks
-	// inherited are the files that QEMU inherits behind its monitor, which this
-	// process closes once QEMU has them; see handOver.
+	// inherited are the files that QEMU inherits after its monitor; they are closed once QEMU has
+	// them, see handOver.
 	inherited []*os.File
-	// opened has the paths of files by the names that QEMU has for their descriptors.
+	// opened maps QEMU's names of descriptor sets to paths.
 	opened sync.Map
 
 	// reporting serializes the calls of the reporter. It is not taken with mu held.
 	reporting sync.Mutex
 
 	mu       sync.Mutex // never held while the reporter is called
-	queued   []report   // what is to be reported, in its order
+	queued   []report   // reports in their order
 	state    State
 	reported live.Reported
-	locked   bool // all of locks are there
+	locked   bool // all of locks are held
 	requests int
 	end      endFacts
-	// ending is done once QEMU has announced that it ends.
+	// ending is done once QEMU has announced its end.
 	ending    context.Context
 	announced context.CancelFunc
-	// desired is the machine's desired state.
-	desired desired
-	// ticketing is whether the display was started with a password.
+	desired   desired
+	// ticketing reports whether the display was started with a password.
 	ticketing bool
 
-	memory memoryEvents // as they were before QEMU
-	// lostShares are the tags of shares whose server has ended.
-	lostShares []string
-	// attachments holds the tunnels to disks that other pods export.
+	memory      memoryEvents // at QEMU's start
+	lostShares  []string
 	attachments attachments
 	wake        chan struct{} // of the follower
 	login       *login        // nil before QEMU runs, or without the VMOP agent's port
@@ -71,36 +68,35 @@ const (
 	stopCount = iota
 )
 
-// endFacts are what the end of a machine is judged by, as far as events and requests
-// tell it.
+// endFacts are the events and requests by which the end of a machine is judged.
 type endFacts struct {
 	asked    bool // this engine asked the machine to end
 	shutdown *qmp.ShutdownEvent
 	panicked bool
-	// panicTold is when an event told of a panic.
+	// panicTold is when the last panic was reported.
 	panicTold time.Time
-	// resetEnds: QEMU was told to end at a reset, or may have been.
+	// resetEnds reports whether QEMU was told to end at a reset, or may have been.
 	resetEnds bool
-	// revived: the machine went on after QEMU had told that it ends, as one can that
-	// a custom machine type keeps.
+	// revived: the machine went on after QEMU had announced its end, which a custom machine type
+	// can cause.
 	revived bool
 }
 
-// report is a call of the reporter: of a state, or else of a message.
+// report is a call of the reporter, with either a state or a message.
 type report struct {
 	state   *State
 	message Message
 }
 
-// madeDisks records which of the machine's disks an engine has made or has to change.
+// madeDisks records which of the machine's disks an engine has created or has to grow.
 type madeDisks struct {
-	// images are those that did not exist before, ephemeral those for this run alone.
+	// images did not exist before; ephemeral ones are for this run only.
 	images, ephemeral []string
-	// toGrow are the sizes of disks that QEMU has to enlarge, by their names.
+	// toGrow are the sizes of disks that QEMU has to enlarge, by name.
 	toGrow map[string]int64
 }
 
-// attachments holds the tunnels to the exporters of disks, and the images that the machine has
+// attachments holds the tunnels to the exporters of disks, and the images that the machine opened
 // itself.
 type attachments struct {
 	e *Engine
@@ -111,19 +107,19 @@ type attachments struct {
 	images   map[int]*openedDisk
 }
 
-// forwarder is what QEMU connects to for the disk at one port.
+// forwarder is the tunnel of the disk at one port.
 type forwarder struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-// login has the wanted user logged in by the VMOP agent in the guest.
+// login has the VMOP agent in the guest log the wanted user in.
 type login struct {
 	e      *Engine
 	socket string
 	conn   net.Conn // nil while there is no connection
 
-	// Both hold the last thing told, until it is taken.
+	// Both hold the last value until it is taken.
 	users chan string
 	ports chan bool
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// engineEvents are those that concern the machine, but for those about viewers.
+// engineEvents handles the events that concern the machine, except those about viewers.
 var engineEvents = func() handlers[*Engine] {
 	h := handlers[*Engine]{}
 	with(h, (*Engine).shutsDown)
@@ -29,8 +29,8 @@ var engineEvents = func() handlers[*Engine] {
 	return h
 }()
 
-// watchAll follows QEMU's events until the connection ends. Events only trigger queries; the facts
-// come from their answers.
+// watchAll follows QEMU's events until the connection ends. Events only trigger queries, whose
+// answers are the facts.
 func (e *Engine) watchAll(m *machine) {
 	var rare sync.WaitGroup
 	rare.Go(func() {
@@ -44,8 +44,8 @@ func (e *Engine) watchAll(m *machine) {
 	rare.Wait()
 }
 
-// watch follows all events except the rare ones. The agents' code gets those too, because it must
-// see a reset in order with the others.
+// watch follows all events except the rare ones. The agents' code also gets the rare ones, because
+// it must see a reset in order with the others.
 func (e *Engine) watch(m *machine) {
 	for ev := range m.events.All(context.Background()) {
 		err := m.happened(ev)
@@ -64,7 +64,6 @@ func (e *Engine) watch(m *machine) {
 	}
 }
 
-// happened handles one event.
 func (e *Engine) happened(ev qmp.Event) error {
 	if do, is := engineEvents[ev.Name]; is {
 		return do(e, ev)
@@ -82,14 +81,14 @@ func (e *Engine) shutsDown(data qmp.ShutdownEvent) {
 func (e *Engine) panics(data qmp.GuestPanickedEvent) {
 	e.guestPanicked(fmt.Sprintf("the guest panicked, action %s%s", data.Action, panicCode(data.Info)))
 	if data.Action == panicPoweroff {
-		// QEMU ends now, and 7.2 hangs for ever if it is asked something meanwhile.
+		// QEMU ends now; QEMU 7.2 hangs for ever on a query meanwhile.
 		e.announced()
 		return
 	}
 	e.wakeFollower()
 }
 
-// dumps notes a panic after which the guest's crash kernel executes.
+// dumps handles a panic after which the guest's crash kernel executes.
 func (e *Engine) dumps(data qmp.GuestCrashLoadedEvent) {
 	e.guestPanicked("the guest panicked, and its crash kernel writes a dump" + panicCode(data.Info))
 	e.wakeFollower()
@@ -126,16 +125,14 @@ func (e *Engine) unplugRefused(data qmp.DeviceUnplugGuestErrorEvent) {
 }
 
 func (e *Engine) jobChanged(data qmp.JobStatusChangeEvent) {
-	if data.Status == qmp.JobNull { // a disk that was copied is itself again
+	if data.Status == qmp.JobNull { // a copied disk is open again
 		e.wakeFollower()
 	}
 }
 
-// panicPause is the least time between two events of panics: a guest can panic as
-// often as it likes.
+// panicPause is the least time between two events of panics: a guest can panic at any rate.
 const panicPause = time.Minute
 
-// guestPanicked notes a panic of the guest, and records it with the machine.
 func (e *Engine) guestPanicked(text string) {
 	e.reports(func() {
 		now := time.Now()
@@ -155,10 +152,10 @@ func (e *Engine) guestPanicked(text string) {
 	})
 }
 
-// panicPoweroff is the action of a GUEST_PANICKED with which QEMU ends.
+// panicPoweroff is the action of a GUEST_PANICKED after which QEMU ends.
 const panicPoweroff = "poweroff"
 
-// panicCode returns what Windows reports about a panic.
+// panicCode returns the codes that Windows reports with a panic.
 func panicCode(p *qmp.GuestPanic) string {
 	if p == nil || p.Type != "hyper-v" {
 		return ""
@@ -166,7 +163,6 @@ func panicCode(p *qmp.GuestPanic) string {
 	return fmt.Sprintf(", stop code %#x (%#x, %#x, %#x, %#x)", p.Arg1, p.Arg2, p.Arg3, p.Arg4, p.Arg5)
 }
 
-// refuse remembers that the guest did not release a device.
 func (e *Engine) refuse(device, problem string) {
 	e.change(func(w *desired) {
 		if w.refused == nil {
@@ -176,8 +172,8 @@ func (e *Engine) refuse(device, problem string) {
 	})
 }
 
-// unplugProblem reads the guest's answer to the request to eject a device (ACPI
-// 6.5, §6.3.5). 0x84 means that it is still about to do it.
+// unplugProblem reads the guest's answer to the request to eject a device (ACPI 6.5, §6.3.5). 0x84
+// means that the ejection is in progress.
 func unplugProblem(i qmp.ACPIOSTInfo) string {
 	const ejectRequest, ejectByOS, underWay = 3, 0x103, 0x84
 	if i.Source != ejectRequest && i.Source != ejectByOS || i.Status == 0 || i.Status == underWay {

@@ -18,46 +18,42 @@ import (
 )
 
 const (
-	// exportName is that of a disk in the protocol (NBD): there is one only.
-	exportName = "disk"
-	// exportSocket and exportMonitor are the sockets of the QEMU that exports.
+	// exportName is the only disk's name in NBD.
+	exportName    = "disk"
 	exportSocket  = "nbd.sock"
 	exportMonitor = "export.sock"
-	// exportSet is the set of descriptors with the image.
-	exportSet = 1
-	// exportDeadline bounds the wait for the end of an export whose client has gone: its last
-	// writes complete first.
+	exportSet     = 1
+	// exportDeadline bounds the wait for the end of an export after its client's disconnection: its
+	// last writes complete first.
 	exportDeadline = 5 * time.Minute
 )
 
-// ExportOptions say what [Export] exports, and to whom.
+// ExportOptions are what [Export] exports, and to which client.
 type ExportOptions struct {
-	// QEMU is the executable of the system emulator, which serves the disk; there is no
-	// machine in it.
+	// QEMU is the executable of the system emulator, which serves the disk without a machine.
 	QEMU string
 	// Path is an image, raw or qcow2, or a block device.
 	Path string
-	// Size is that of the raw, empty image to create if there has never been one, in bytes; 0
-	// creates none.
+	// Size is the size in bytes of the empty raw image to create if none ever existed; 0 creates
+	// none.
 	Size int64
-	// Runtime is a directory for the sockets of this export alone. It must exist.
+	// Runtime is an existing directory for the sockets of this export alone.
 	Runtime string
-	// Volumes are directories whose content others may have written; see
-	// [Options.Volumes].
+	// Volumes are directories whose content others may have written; see [Options.Volumes].
 	Volumes []string
 	// Own is the export's key, and Client the fingerprint of the only client that may use it.
 	Own    tunnel.Identity
 	Client string
-	// Linger is how long a connected client is still served after the end was asked for: its guest
-	// may be shutting down.
+	// Linger is how long a connected client is still served after ctx has ended: its guest may be
+	// shutting down.
 	Linger time.Duration
-	// Reporter receives what happens; it may be nil.
+	// Reporter receives messages; it may be nil.
 	Reporter Reporter
 }
 
-// Export exports a disk to one client, by NBD within TLS, on a listener that it closes,
-// until ctx ends and the client has gone, or [ExportOptions.Linger] has passed. The error
-// says why it could not begin, or did not end well.
+// Export exports a disk to one client, by NBD within TLS, on a listener that it closes, until ctx
+// ends and the client has disconnected, or [ExportOptions.Linger] has passed. The error is why it
+// could not begin, or did not end well.
 //
 // No other process writes the disk meanwhile: QEMU locks an image, and a block device is opened
 // exclusively, which also refuses one with a mounted file system. Writes that were not acknowledged
@@ -145,7 +141,7 @@ func (x *exporter) run(ctx context.Context, l net.Listener) error {
 	return x.end()
 }
 
-// explained replaces an error that only follows from the end of QEMU.
+// explained returns QEMU's failure in place of an error that it caused.
 func (x *exporter) explained(err error) error {
 	if x.qemu == nil {
 		return err
@@ -158,7 +154,6 @@ func (x *exporter) explained(err error) error {
 	return err
 }
 
-// linger waits until no client is served any more.
 func (x *exporter) linger() {
 	x.mu.Lock()
 	idle := x.idle
@@ -193,7 +188,6 @@ func (x *exporter) occupied(is bool) {
 	}
 }
 
-// start starts a QEMU without a machine and has it open the disk.
 func (x *exporter) start(ctx context.Context, image *os.File, facts runnerconfig.DriveFacts) error {
 	for _, name := range []string{exportSocket, exportMonitor} {
 		if err := os.Remove(filepath.Join(x.o.Runtime, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -226,9 +220,9 @@ func (x *exporter) start(ctx context.Context, image *os.File, facts runnerconfig
 	return do(ctx, x.client, nbdServerStart{Addr: unixAddress(filepath.Join(x.o.Runtime, exportSocket))})
 }
 
-// connect exports the disk for one connection. Each has an export of its own: only once that is
-// gone have the writes of an earlier connection completed, which a reconnected client believes were
-// lost.
+// connect exports the disk for one connection. Each has an export of its own: only its deletion
+// ensures that an earlier connection's writes, which a reconnected client takes for lost, have
+// completed.
 func (x *exporter) connect(ctx context.Context) (net.Conn, func(), error) {
 	deleted := x.client.Subscribe(16, "BLOCK_EXPORT_DELETED")
 	err := do(ctx, x.client, blockExportAdd{Type: "nbd", ID: exportName, NodeName: exportName, Name: exportName, Writable: true})
@@ -257,7 +251,7 @@ func (x *exporter) connect(ctx context.Context) (net.Conn, func(), error) {
 	return conn, closed, nil
 }
 
-// end ends QEMU, which writes back its caches.
+// end ends QEMU, which flushes its caches.
 func (x *exporter) end() error {
 	if x.qemu == nil {
 		return nil
@@ -289,7 +283,7 @@ func (x *exporter) end() error {
 	return errors.Join(errs...)
 }
 
-// The commands of QEMU's own export of disks; nothing else in the program uses them.
+// QEMU's commands for exports, which nothing else uses.
 type (
 	nbdServerStart struct {
 		Addr map[string]any `json:"addr"`
@@ -316,7 +310,7 @@ func (blockExportAdd) QMP() (string, qmp.None) { return "block-export-add", qmp.
 // QMP implements [qmp.Command].
 func (blockExportDel) QMP() (string, qmp.None) { return "block-export-del", qmp.None{} }
 
-// unixAddress is a SocketAddressLegacy of QEMU's.
+// unixAddress is QEMU's SocketAddressLegacy.
 func unixAddress(path string) map[string]any {
 	return map[string]any{"type": "unix", "data": map[string]any{"path": path}}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// readable returns an error of QEMU's with the names of images in place of their descriptor sets.
+// readable replaces the descriptor sets in an error of QEMU's by the paths of the images.
 func (e *Engine) readable(err error) error {
 	var refused *qmp.Error
 	if !errors.As(err, &refused) {
@@ -20,12 +20,12 @@ func (e *Engine) readable(err error) error {
 	return &readable
 }
 
-// mediaSets is below the numbers of the sets of descriptors of images that are put
-// into drives while the machine runs; no other sets have them.
+// mediaSets is the base of the descriptor set numbers of images put into drives at run time; no
+// other sets reach it.
 const mediaSets = 10000
 
-// release closes the medium that a drive had before the one of this set. QEMU keeps
-// block nodes that were named, as the first ones are, and sets of descriptors.
+// release closes the medium that a drive had before the one of this set: QEMU keeps named block
+// nodes, as the first ones are, and descriptor sets.
 func (f *follower) release(ctx context.Context, id string, set int) error {
 	err := do(ctx, f.client, qmp.BlockdevDel{NodeName: qemucmd.MediumNode(id)})
 	if err != nil && !refusal(err) {
@@ -37,7 +37,7 @@ func (f *follower) release(ctx context.Context, id string, set int) error {
 	return nil
 }
 
-// forget has QEMU close a set of descriptors, if it has it. While the guest is paused QEMU (7.2:
+// forget has QEMU close a descriptor set, if it has it. While the guest is paused QEMU (7.2:
 // monitor_fdset_cleanup) only marks the set for removal: the command is repeated until QEMU no
 // longer knows the set. A failure costs no more than an open file.
 func (f *follower) forget(ctx context.Context, set int) {

@@ -12,7 +12,7 @@ import (
 )
 
 // KnownImages returns the paths of the image files that the machine of a data directory has had as
-// disks, with the formats that were decided when they were first seen.
+// disks, with their recorded formats.
 func KnownImages(dataDir string) (map[string]qemucmd.DiskFormat, error) {
 	r, err := readRecord(dataDir)
 	out := map[string]qemucmd.DiskFormat{}
@@ -23,9 +23,9 @@ func KnownImages(dataDir string) (map[string]qemucmd.DiskFormat, error) {
 }
 
 // CheckImages inspects images that the machine of a data directory is to have as disks, and returns
-// by path why the machine would not start with one: it is not the recorded one any more, or cannot
-// be used at all. It returns nothing for a running machine: what its guest writes is recorded when
-// it ends.
+// by path why the machine would not start with one: it is no longer the recorded one, or cannot be
+// used at all. It returns nothing for a running machine: what its guest writes is recorded when it
+// ends.
 func CheckImages(dataDir string, paths []string) (map[string]error, error) {
 	r, err := readRecord(dataDir)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reopen opens the very file that was found, even if its path now leads to another.
+// reopen opens the file that was found, even if its path now leads to another.
 func reopen(found *os.File, flag int) (*os.File, error) {
 	f, err := os.OpenFile("/proc/self/fd/"+strconv.Itoa(int(found.Fd())), flag, 0)
 	if err != nil {
@@ -22,7 +22,7 @@ func reopen(found *os.File, flag int) (*os.File, error) {
 
 func isURL(image string) bool { return strings.Contains(image, "://") }
 
-// openGiven opens an image that is only read, if it is a file, for QEMU to inherit.
+// openGiven opens an image for reading, if it is a file, for QEMU to inherit.
 func (e *Engine) openGiven(image string) (fd int, err error) {
 	if image == "" || isURL(image) {
 		return 0, nil
@@ -34,7 +34,6 @@ func (e *Engine) openGiven(image string) (fd int, err error) {
 	return e.handOver(f), nil
 }
 
-// openImage opens an image that is only read.
 func (e *Engine) openImage(path string) (*os.File, error) {
 	found, err := e.findImage(path)
 	if err != nil {
@@ -60,8 +59,8 @@ func mustBeFile(f *os.File) error {
 }
 
 // find finds a file without opening it: opening a device is visible to other programs. Below the
-// directories whose content others may have written, the path has no symbolic link: that could lead
-// anywhere.
+// directories whose content others may have written, the path must not contain a symbolic link,
+// which could lead anywhere.
 func (e *Engine) find(path string) (*os.File, error) {
 	for _, volume := range e.o.Volumes {
 		if below, err := filepath.Rel(volume, path); err == nil && filepath.IsLocal(below) {
@@ -71,7 +70,6 @@ func (e *Engine) find(path string) (*os.File, error) {
 	return os.OpenFile(path, unix.O_PATH, 0)
 }
 
-// checkImage looks for an image that is only read.
 func (e *Engine) checkImage(path string) error {
 	f, err := e.findImage(path)
 	if err != nil {
@@ -80,9 +78,9 @@ func (e *Engine) checkImage(path string) error {
 	return f.Close()
 }
 
-// findImage finds an image that is only read, without opening it. Below the directories of such
-// images a link may only lead from one to another: otherwise a user who may put images there could
-// have the guest read any file of the pod, including its service account token.
+// findImage finds an image to be read, without opening it. Below the directories of such images a
+// link may only lead from one to another: otherwise a user who may put images there could have the
+// guest read any file of the pod, including its service account token.
 func (e *Engine) findImage(path string) (*os.File, error) {
 	for _, dir := range e.o.Images {
 		below, err := filepath.Rel(dir, path)

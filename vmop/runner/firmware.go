@@ -11,7 +11,7 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// firmwareKinds are those that have variables.
+// firmwareKinds are the kinds with variables.
 var firmwareKinds = []qemucmd.FirmwareKind{qemucmd.FirmwareUEFI, qemucmd.FirmwareUEFI4M, qemucmd.FirmwareSecure, qemucmd.FirmwareSecure4M}
 
 func isSecure(k qemucmd.FirmwareKind) bool {
@@ -22,34 +22,31 @@ func needsFourMiB(k qemucmd.FirmwareKind) bool {
 	return k == qemucmd.FirmwareUEFI4M || k == qemucmd.FirmwareSecure4M
 }
 
-// firmwareFacts are what decides which code and variables a machine has.
+// firmwareFacts are the inputs of decideFirmware.
 type firmwareFacts struct {
 	kind     qemucmd.FirmwareKind
 	recorded map[qemucmd.FirmwareKind]firmwareRecord
-	// files are the machine's existing files of variables, by name.
-	files map[string]varsFile
-	// codes has for each recorded code that exists whether its flash layout is the 4 MiB one.
+	files    map[string]varsFile
+	// codes reports for each recorded code that exists whether its flash layout is the 4 MiB one.
 	codes map[string]bool
 	// images are the host's, best first.
 	images []qemucmd.FirmwareImage
 }
 
-// varsFile is what is known about a file of variables; err is why it is not one.
+// varsFile describes a file of variables; err is why it is not one.
 type varsFile struct {
 	uefiVars
 	err error
 }
 
-// firmwareChoice is the code and variables of a machine.
 type firmwareChoice struct {
-	vars string // name in the data directory
-	code string // "" is the host's first choice, for variables that are yet to be made
-	// warning is for people.
+	vars    string // name in the data directory
+	code    string // "" is the host's first choice, for variables yet to be created
 	warning string
 }
 
-// ownVars returns the file name of a kind's variables where those of another kind have
-// [runnerconfig.FirmwareVars].
+// ownVars returns the file name of a kind's variables if [runnerconfig.FirmwareVars] belongs to
+// another kind.
 func ownVars(k qemucmd.FirmwareKind) string { return "fw-vars." + string(k) + ".fd" }
 
 // decideFirmware finds the machine's variables for a kind of firmware, and code with their flash
@@ -110,7 +107,7 @@ func (f firmwareFacts) varsName() string {
 		return exists && (file.err != nil || file.fourMiB || !needsFourMiB(f.kind))
 	}
 	if fits(ownVars(f.kind)) {
-		return ownVars(f.kind) // the record of it was lost
+		return ownVars(f.kind) // its record was lost
 	}
 	for _, k := range firmwareKinds {
 		if r, recorded := f.recorded[k]; recorded && isSecure(k) == isSecure(f.kind) && fits(r.Vars) {
@@ -124,7 +121,6 @@ func (f firmwareFacts) varsName() string {
 	return ownVars(f.kind)
 }
 
-// chooseFirmware collects the facts and applies the decision.
 func (e *Engine) chooseFirmware(kind qemucmd.FirmwareKind, rec record, facts *runnerconfig.Facts) error {
 	if kind == qemucmd.FirmwareBIOS {
 		return nil
@@ -135,7 +131,7 @@ func (e *Engine) chooseFirmware(kind qemucmd.FirmwareKind, rec record, facts *ru
 	}
 	names := []string{runnerconfig.FirmwareVars, ownVars(kind)}
 	for _, r := range rec.Firmware {
-		// A record that was tampered with must not lead elsewhere.
+		// A manipulated record must not lead elsewhere.
 		if r.Vars != filepath.Base(r.Vars) {
 			return fmt.Errorf("the machine's record %s names UEFI variables %q that are not in the data directory", recordName, r.Vars)
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// observeRetry is the delay before QEMU is queried again after a query failed.
+// observeRetry is the delay after a failed query of QEMU.
 const observeRetry = 30 * time.Second
 
 // begin applies the configuration to the paused machine and resumes the guest. What cannot be
@@ -33,9 +33,8 @@ func (f *follower) begin(ctx context.Context) error {
 	return nil
 }
 
-// follow works until ctx ends.
 func (f *follower) follow(ctx context.Context) {
-	timer := time.NewTimer(0) // what happened since the start
+	timer := time.NewTimer(0) // handle changes since the start
 	defer timer.Stop()
 	for {
 		select {
@@ -61,7 +60,7 @@ func (f *follower) follow(ctx context.Context) {
 	}
 }
 
-// adjust executes what is missing, until nothing more can be done now. It returns when to observe
+// adjust executes the missing steps, until no more can be done now. It returns when to observe
 // again.
 func (f *follower) adjust(ctx context.Context) (wake time.Time, err error) {
 	late := false // QEMU did not answer a command in time
@@ -81,7 +80,7 @@ func (f *follower) adjust(ctx context.Context) (wake time.Time, err error) {
 			Power: in.power, Observed: observed, Memory: f.memory, Now: f.e.o.clock.now(),
 		})
 		f.memory = d.Memory
-		if late { // it may not answer the next one either: report before
+		if late { // it may not answer the next one either: report first
 			f.report(in, d, observed)
 		}
 		late = false
@@ -115,7 +114,6 @@ func (f *follower) refused(devices map[string]string) {
 	}
 }
 
-// report updates the engine's state if anything changed.
 func (f *follower) report(in desired, d live.Decision, observed live.Observed) time.Time {
 	wake := d.Wake
 	now := f.e.o.clock.now()
@@ -162,7 +160,7 @@ func (f *follower) report(in desired, d live.Decision, observed live.Observed) t
 	return wake
 }
 
-// equal reports whether two states of one machine agree in what a follower reports.
+// equal compares what a follower reports.
 func (s State) equal(o State) bool {
 	return slices.Equal(s.Conditions, o.Conditions) &&
 		slices.Equal(s.Attachments, o.Attachments) && s.AttachmentKey == o.AttachmentKey && slices.Equal(s.Disks, o.Disks) &&
@@ -170,7 +168,6 @@ func (s State) equal(o State) bool {
 		s.Paused == o.Paused && s.CPUs == o.CPUs && s.RAM == o.RAM
 }
 
-// announce reports conditions that have changed.
 func (e *Engine) announce(before, after []live.Condition) {
 	old := map[string]live.Condition{}
 	for _, c := range before {
@@ -199,7 +196,7 @@ func (e *Engine) newFollower(ctx context.Context, c *qmp.Client) (*follower, err
 	if err != nil {
 		return nil, fmt.Errorf("ask for the size of the memory: %w", err)
 	}
-	// A custom machine type chooses its accelerator itself: ask QEMU.
+	// A custom machine type chooses its accelerator itself.
 	kvm, err := answer(ctx, c, qmp.QueryKVM{})
 	if err != nil && !refusal(err) { // a QEMU without the command has no KVM
 

@@ -19,18 +19,17 @@ import (
 const calm = 100 * time.Millisecond
 
 // ConfigFollower watches a configuration file and the display secret beside it, and passes on their
-// new content. It notices files that are written or replaced, and how a Kubernetes volume changes:
+// new content. It notices files that are written or replaced, and updates of a Kubernetes volume:
 // there the files are links into a directory which is itself a link, "..data", that is replaced.
 type ConfigFollower struct {
-	// Path of the configuration file.
+	// Path is the configuration file.
 	Path string
-	// Content is what the file contained when the machine was started with it;
-	// only something else is news.
+	// Content is the file's content when the machine was started; it is not passed on again.
 	Content []byte
 	// Config is called with each new configuration, defaulted and valid, and its warnings. Like the
 	// functions below, it may be nil.
 	Config func(c runnerconfig.Config, warnings []string)
-	// Refused is called with the reason why a new content is no configuration, once for each.
+	// Refused is called with the reason why a new content is no valid configuration, once for each.
 	Refused func(error)
 	// Changed is called when one of the files has changed, before Config. The display secret may be
 	// new.
@@ -40,11 +39,11 @@ type ConfigFollower struct {
 	Slow func(error)
 
 	watcher func() (*fsnotify.Watcher, error) // nil: fsnotify's
-	pause   time.Duration                     // between two looks; 0: slowPause
-	emptied bool                              // it was empty at the last look
+	pause   time.Duration                     // polling interval; 0: slowPause
+	emptied bool                              // it was empty at the last read
 }
 
-// slowPause is the interval of polling files that cannot be watched, because the user's inotify
+// slowPause is the polling interval of files that cannot be watched, because the user's inotify
 // instances, which all pods of a node share, are used up.
 const slowPause = 10 * time.Second
 
@@ -78,7 +77,7 @@ func (f *ConfigFollower) Follow(ctx context.Context) error {
 	return f.poll(ctx)
 }
 
-// nobody sets the callbacks that are nil to functions that do nothing.
+// nobody replaces nil callbacks by functions that do nothing.
 func (f *ConfigFollower) nobody() {
 	if f.Config == nil {
 		f.Config = func(runnerconfig.Config, []string) {}
@@ -91,7 +90,6 @@ func (f *ConfigFollower) nobody() {
 	}
 }
 
-// poll reads the files at intervals.
 func (f *ConfigFollower) poll(ctx context.Context) error {
 	pause := f.pause
 	if pause == 0 {
@@ -133,7 +131,7 @@ func (f *ConfigFollower) follow(ctx context.Context, w *fsnotify.Watcher) error 
 			if !ok {
 				return errors.New("the watch has ended")
 			}
-			// Events were lost (inotify(7), IN_Q_OVERFLOW): look.
+			// Events were lost (inotify(7), IN_Q_OVERFLOW): read the files.
 			f.Refused(fmt.Errorf("follow %s: %w", f.Path, err))
 			timer.Reset(calm)
 		case <-timer.C:
@@ -146,8 +144,8 @@ func (f *ConfigFollower) follow(ctx context.Context, w *fsnotify.Watcher) error 
 	}
 }
 
-// concerns reports whether a file is one of those that are followed. Others in the same directory
-// may be written all the time.
+// concerns reports whether a file is a followed one. Others in the same directory may be written
+// all the time.
 func (f *ConfigFollower) concerns(name, elsewhere string) bool {
 	switch filepath.Base(name) {
 	case filepath.Base(f.Path), displayPasswordFile, passwordExpiryFile, "..data":
@@ -171,7 +169,7 @@ func (f *ConfigFollower) watchTarget(w *fsnotify.Watcher, dir, before string) st
 		return before
 	}
 	if before != "" {
-		_ = w.Remove(before) // gone with its directory, mostly
+		_ = w.Remove(before) // usually deleted with its directory
 	}
 	if target != "" && w.Add(target) != nil {
 		return ""
@@ -179,7 +177,7 @@ func (f *ConfigFollower) watchTarget(w *fsnotify.Watcher, dir, before string) st
 	return target
 }
 
-// read reads the file and passes on what is new. It reports whether to read again soon: a file that
+// read reads the file and passes on new content. It reports whether to read again soon: a file that
 // has just been emptied is probably being written in place.
 func (f *ConfigFollower) read() (again bool) {
 	data, err := os.ReadFile(f.Path)

@@ -8,8 +8,8 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// follower keeps a machine as its configuration says: it observes, has package
-// live decide, executes, and observes again. It waits for events.
+// follower applies the configuration to a machine: it observes, has package live decide, executes,
+// and waits for events.
 type follower struct {
 	e       *Engine
 	client  *qmp.Client
@@ -18,15 +18,15 @@ type follower struct {
 
 	secret  displaySecret
 	ramSaid time.Time       // the last report of the balloon
-	viewers map[string]bool // VNC clients that were let in
-	// inDrive are the sets of descriptors of the media in drives, by the drives' ids; media is how
-	// many were put in, and closing those that QEMU was asked to close.
+	viewers map[string]bool // admitted VNC clients
+	// inDrive are the descriptor sets of the media in drives, by the drives' ids; media counts
+	// them, and closing are those that QEMU was asked to close.
 	inDrive map[string]int
 	media   int
 	closing []int
-	// hasUSB is whether the machine has, or has had, USB devices of the host.
+	// hasUSB reports whether the machine has, or has had, USB devices of the host.
 	hasUSB bool
-	// hasAttached is whether the machine has, or has had, disks that other pods export.
+	// hasAttached reports whether the machine has, or has had, disks that other pods export.
 	hasAttached bool
 }
 

@@ -15,10 +15,8 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// qcow2Magic is what every qcow2 image begins with.
 const qcow2Magic = "QFI\xfb"
 
-// image is what an image file is now.
 type image struct {
 	inode  uint64
 	birth  int64
@@ -28,9 +26,8 @@ type image struct {
 	unusable error
 }
 
-// lookAt inspects an image that was found.
 func lookAt(found *os.File) (image, error) {
-	// This opens the very file that was found, even if its path now leads to another.
+	// This opens the file that was found, even if its path now leads to another.
 	f, err := os.Open("/proc/self/fd/" + strconv.Itoa(int(found.Fd())))
 	if err != nil {
 		return image{}, &os.PathError{Op: "open", Path: found.Name(), Err: errors.Unwrap(err)}
@@ -68,7 +65,7 @@ func (r diskRecord) same(now image) bool {
 	return r.Inode == now.inode && (r.Birth == 0 || now.birth == 0 || r.Birth == now.birth)
 }
 
-// entryRemedy is what to do about an image that was replaced on purpose.
+// entryRemedy is the advice for an image that was replaced on purpose.
 const entryRemedy = "if that is right, remove its entry from \"disks\" in " + recordName + " in the machine's data directory"
 
 // next decides how an image is used now, and what is recorded about it. An earlier decision holds
@@ -107,9 +104,9 @@ func (r diskRecord) next(now image, recorded bool) (_ diskRecord, note string, e
 	return r, note, nil
 }
 
-// diskFlags are the flags that a disk is opened with. They agree with the cache mode that package
-// qemucmd sets: devices bypass the host's cache, and QEMU (from 9.1 on) refuses a descriptor that
-// was opened otherwise.
+// diskFlags are the flags for opening a disk. They agree with the cache mode that package qemucmd
+// sets: devices bypass the host's cache, and QEMU (from 9.1 on) refuses a descriptor that was
+// opened otherwise.
 func diskFlags(f runnerconfig.DriveFacts, readOnly bool) int {
 	flags := os.O_RDWR
 	if readOnly {

@@ -9,7 +9,6 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// errNoAgent is the error when no guest agent has its end of the channel open.
 var errNoAgent = errors.New("no guest agent is connected")
 
 // agentShutdown asks the guest agent to power the guest down. An error means that the agent did not
@@ -31,8 +30,8 @@ func agentShutdown(ctx context.Context, c *qmp.Client, socket string) error {
 	return errors.Join(agent.Shutdown(ctx, qga.Powerdown), agent.Close())
 }
 
-// channelOpen reports whether the guest has its end of a channel open. Otherwise what is written to
-// it stays in the socket for ever.
+// channelOpen reports whether the guest has its end of a channel open. Otherwise written data stays
+// in the socket for ever.
 func channelOpen(ctx context.Context, c *qmp.Client, label string) (bool, error) {
 	chardevs, err := qmp.Do(ctx, c, qmp.QueryChardev{})
 	if err != nil {

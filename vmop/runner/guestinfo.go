@@ -17,8 +17,7 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// Bounds of what is kept of a guest's answers, which end up in the status of an object in a
-// cluster: a guest is not trusted.
+// Bounds of a guest's answers, which end up in an object's status: a guest is not trusted.
 const (
 	maxInterfaces = 32
 	maxAddresses  = 32  // of one interface
@@ -27,8 +26,8 @@ const (
 )
 
 // guestInfo queries the guest agent. The agent's socket serves one client at a time, and others use
-// it too (vmop-cli guest, the shutdown): it is held for one short conversation, and if another
-// client holds it, the query is repeated later.
+// it too (vmop-cli guest, the shutdown): each query is one short conversation, and is repeated
+// later if another client holds the socket.
 type guestInfo struct {
 	e      *Engine
 	client *qmp.Client
@@ -37,7 +36,7 @@ type guestInfo struct {
 
 	mu      sync.Mutex
 	inquiry live.Inquiry
-	epoch   int // counts openings, closings and resets: answers from before are void
+	epoch   int // counts openings, closings and resets, which void earlier queries
 }
 
 func newGuestInfo(e *Engine, client *qmp.Client, socket string) *guestInfo {
@@ -53,11 +52,10 @@ func (g *guestInfo) change(void bool, next func(live.Inquiry) live.Inquiry) {
 	g.mu.Unlock()
 	select {
 	case g.wake <- struct{}{}:
-	default: // it will look anyway
+	default: // a wake-up is pending
 	}
 }
 
-// port reports whether the guest has the agent's port open.
 func (g *guestInfo) port(open bool) {
 	if open {
 		g.change(true, func(q live.Inquiry) live.Inquiry { return q.Opened(time.Now()) })
@@ -67,8 +65,7 @@ func (g *guestInfo) port(open bool) {
 	g.e.updateGuest(func(s *Guest) { s.AgentConnected = open })
 }
 
-// reset notes that the machine was reset: what was known is about a system that does not run any
-// more.
+// reset forgets the system that ran before a reset.
 func (g *guestInfo) reset() {
 	g.change(true, live.Inquiry.Closed)
 	g.e.updateGuest(func(s *Guest) { *s = Guest{} })
@@ -86,7 +83,6 @@ func (g *guestInfo) signOfLife() {
 	g.change(false, func(q live.Inquiry) live.Inquiry { return q.Stirred(time.Now()) })
 }
 
-// updateGuest changes what is known about the guest, and reports it if it changed.
 func (e *Engine) updateGuest(change func(*Guest)) {
 	e.reports(func() {
 		after := e.state.Guest.clone()
@@ -98,7 +94,6 @@ func (e *Engine) updateGuest(change func(*Guest)) {
 	})
 }
 
-// follow works until ctx ends or the machine does.
 func (g *guestInfo) follow(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -135,7 +130,8 @@ func (g *guestInfo) follow(ctx context.Context) {
 	}
 }
 
-// ask asks once and reports the answers. complete is whether there is nothing more to learn now.
+// ask queries the agent once and reports the answers. complete reports that nothing is missing in
+// them.
 func (g *guestInfo) ask(ctx context.Context, epoch int) (complete bool) {
 	// Otherwise QEMU does not announce the next change.
 	_, _ = answer(ctx, g.client, queryRXFilter{}) // refused without such a card
@@ -160,18 +156,18 @@ func (g *guestInfo) ask(ctx context.Context, epoch int) (complete bool) {
 	return err == nil && answers.complete()
 }
 
-// answers are those of an agent; nil is no answer.
+// answers are an agent's answers; nil is no answer.
 type answers struct {
 	booted     bool
 	os         *qga.OSInfo
 	hostName   *string
 	interfaces []qga.Interface
-	refused    []string // and why
+	refused    []string // with the reasons
 	noNetwork  bool     // it does not report its interfaces
 }
 
-// askAgent asks for everything. Only an answer to the synchronization proves that there is an
-// agent; what it is not permitted to answer is left out.
+// askAgent makes all queries. Only an answer to the synchronization proves that there is an agent;
+// what it is not permitted to answer is left out.
 func askAgent(ctx context.Context, agent *qga.Client) (answers, error) {
 	var a answers
 	if err := agent.Sync(ctx); err != nil {
@@ -209,7 +205,7 @@ func askAgent(ctx context.Context, agent *qga.Client) (answers, error) {
 	return a, nil
 }
 
-// complete reports whether the guest has an address to be reached at, or cannot answer that.
+// complete reports whether the guest has a reachable address, or cannot report addresses.
 func (a *answers) complete() bool {
 	if a.noNetwork {
 		return true
@@ -229,7 +225,7 @@ func reachable(a netip.Addr) bool {
 	return !a.IsLoopback() && !a.IsLinkLocalUnicast() && !a.IsMulticast() && !a.IsUnspecified()
 }
 
-// into stores the answers. What was known and was not answered this time stays.
+// into stores the answers; earlier answers that are missing now are kept.
 func (a *answers) into(g *Guest, err error) {
 	g.Booted = g.Booted || a.booted
 	problems := slices.Clip(a.refused)
@@ -266,8 +262,7 @@ var osInfoKeys = []string{
 	"pretty-name", "variant", "variant-id", "version", "version-id",
 }
 
-// osInfo returns those members of an answer, which a guest may fill with anything; nil if there are
-// none.
+// osInfo returns those members of a guest's answer, nil if there are none.
 func osInfo(answer json.RawMessage) json.RawMessage {
 	var said map[string]json.RawMessage
 	if json.Unmarshal(answer, &said) != nil {
@@ -290,7 +285,6 @@ func osInfo(answer json.RawMessage) json.RawMessage {
 	return out
 }
 
-// problemText returns the text of an error that may quote the guest.
 func problemText(err error) string {
 	text := printable(err.Error())
 	if len(text) > maxProblem {
@@ -315,7 +309,7 @@ func guestText(s string) string {
 	return s
 }
 
-// queryRXFilter asks for the filters of the network cards. QEMU announces a change
+// queryRXFilter queries the filters of the network cards. QEMU announces a change
 // (NIC_RX_FILTER_CHANGED) only if it was queried since the last one.
 type queryRXFilter struct{}
 

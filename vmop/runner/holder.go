@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HolderProcess is a process that holds a machine's lock and is no child of this
-// one. It is known by a descriptor, so that no other can take its place.
+// HolderProcess is a process, not a child of this one, that holds a machine's lock. It is
+// identified by a pidfd, so that a reused process id cannot be mistaken for it.
 type HolderProcess struct {
 	pid, fd int
 }
 
-// OpenHolder opens a process that holds the lock of a directory. It is nil if the
-// process has ended, or holds that lock no more. It must be closed.
+// OpenHolder opens a process that holds the lock of a directory. It returns nil if the process has
+// ended, or no longer holds that lock. The result must be closed.
 func OpenHolder(dir string, pid int) (*HolderProcess, error) {
 	lock, err := os.Stat(filepath.Join(dir, LockFile))
 	if errors.Is(err, os.ErrNotExist) {
@@ -34,14 +34,14 @@ func OpenHolder(dir string, pid int) (*HolderProcess, error) {
 	if err != nil {
 		return nil, fmt.Errorf("process %d: %w", pid, err)
 	}
-	// From here on the number cannot become another process's; it may have.
+	// From here on the process id cannot be reused; it may have been before.
 	if !holds(pid, lock) {
 		return nil, unix.Close(fd)
 	}
 	return &HolderProcess{pid: pid, fd: fd}, nil
 }
 
-// Close forgets the process, which goes on.
+// Close closes the descriptor; the process goes on.
 func (p *HolderProcess) Close() error { return unix.Close(p.fd) }
 
 // Signal sends a signal. A process that has ended is no error.
@@ -95,7 +95,7 @@ func holds(pid int, want os.FileInfo) bool {
 		return false
 	}
 	for _, fd := range fds {
-		// Stat would block on nothing and touch nothing: it follows the magic link.
+		// Stat follows the magic link: it neither blocks nor opens the file.
 		if got, err := os.Stat(filepath.Join(dir, fd.Name())); err == nil && os.SameFile(got, want) {
 			return true
 		}

@@ -6,18 +6,18 @@ import (
 	"os"
 )
 
-// monitorFD is the first descriptor that a child inherits beside the standard
-// ones: os/exec puts ExtraFiles there.
+// monitorFD is the first descriptor that a child inherits beside the standard ones (os/exec's
+// ExtraFiles).
 const monitorFD = 3
 
-// handOver lets QEMU inherit a file and returns its descriptor there. Without a file
-// that is one which stays closed, unless a file is put into its place later.
+// handOver lets QEMU inherit a file and returns its descriptor there. With nil, the descriptor
+// stays closed, unless a file is put into its place later.
 func (e *Engine) handOver(f *os.File) int {
 	e.inherited = append(e.inherited, f)
 	return monitorFD + len(e.inherited)
 }
 
-// closeInherited closes this process's copies of what QEMU inherits.
+// closeInherited closes this process's copies of the inherited files.
 func (e *Engine) closeInherited() error {
 	var errs []error
 	for _, f := range e.inherited {
@@ -29,7 +29,7 @@ func (e *Engine) closeInherited() error {
 	return errors.Join(errs...)
 }
 
-// listenFile makes a listening UNIX socket for a child to inherit.
+// listenFile creates a listening UNIX socket for a child to inherit.
 func listenFile(path string) (*os.File, error) {
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {

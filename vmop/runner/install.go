@@ -13,7 +13,7 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// copyFile copies a file to a path where there is none.
+// copyFile copies a file to a path, unless that exists.
 func copyFile(from, to string) (bool, error) {
 	src, err := os.Open(from)
 	if err != nil {
@@ -26,11 +26,11 @@ func copyFile(from, to string) (bool, error) {
 	return created, errors.Join(err, src.Close())
 }
 
-// CreateImage makes the empty image of a disk, as a start does, where there is no file:
-// created says that there was none. It is for disks that come while a machine runs.
+// CreateImage creates the empty image of a disk, as a start does, unless the file exists, and
+// reports whether it did. It is for disks that are added while a machine runs.
 func CreateImage(path string, size int64) (created bool, err error) { return createImage(path, size) }
 
-// createImage makes a sparse raw image of size bytes where there is none.
+// createImage creates a sparse raw image of size bytes, unless the file exists.
 func createImage(path string, size int64) (bool, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return false, err
@@ -44,8 +44,8 @@ func createImage(path string, size int64) (bool, error) {
 	return created, nil
 }
 
-// growDisk makes a raw image as large as its configuration asks for. A machine whose
-// disk cannot grow starts with it as it is.
+// growDisk enlarges a raw image to its configured size. A machine whose disk cannot grow starts
+// with it as it is.
 func (e *Engine) growDisk(found *os.File, has int64, wanted runnerconfig.Bytes) {
 	path := found.Name()
 	if err := growImage(found, int64(wanted)); err != nil {
@@ -55,8 +55,7 @@ func (e *Engine) growDisk(found *os.File, has int64, wanted runnerconfig.Bytes) 
 	e.message(LevelInfo, "the disk image %s has grown from %s to %s; the guest may enlarge its partitions", path, runnerconfig.Bytes(has), wanted)
 }
 
-// growImage makes a raw image larger: the very file that was found, whatever has its path
-// by now.
+// growImage enlarges a raw image: the file that was found, whatever its path leads to by now.
 func growImage(found *os.File, size int64) error {
 	return filecopy.GrowFile("/proc/self/fd/"+strconv.Itoa(int(found.Fd())), size)
 }

@@ -11,9 +11,8 @@ import (
 // kvmMajor and kvmMinor are the numbers of KVM's device on every Linux (KVM_MINOR).
 const kvmMajor, kvmMinor = 10, 232
 
-// MakeKVM makes a device node of KVM for the group of the directory that it is in,
-// whatever is in that place. It needs CAP_MKNOD; whether the node's kernel has KVM is
-// found by who opens it.
+// MakeKVM creates a device node of KVM for the group of its directory, replacing any file at its
+// path. It needs CAP_MKNOD; it does not check that the node's kernel has KVM.
 func MakeKVM(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("device node of KVM: %w", err)

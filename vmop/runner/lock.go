@@ -22,15 +22,15 @@ import (
 // Holder is a process that holds a machine's lock.
 type Holder struct {
 	PID int
-	// Executable is the base name of what the process runs.
+	// Executable is the base name of the process's executable.
 	Executable string
-	// Doing is what the process does with a machine that does not run, as a participle
-	// such as "cloned"; empty of a runner and of QEMU. See [LockFor].
+	// Doing is what the process does with a machine that does not run, as a participle such as
+	// "cloned"; empty for a runner and for QEMU. See [LockFor].
 	Doing string
 }
 
-// BusyError says that another process does something with a machine that does not run.
-// It is [ErrLocked].
+// BusyError is the error when another process works on a machine that does not run. It is
+// [ErrLocked].
 type BusyError struct {
 	PID int
 	// Doing is as in [Holder].
@@ -42,9 +42,8 @@ func (e *BusyError) Error() string { return fmt.Sprintf("it is being %s (process
 // Is reports whether target is [ErrLocked].
 func (e *BusyError) Is(target error) bool { return target == ErrLocked }
 
-// Lock locks a directory as a runner does, or fails with [ErrLocked]. The lock
-// belongs to the open file and so to every process that inherits it: QEMU holds it
-// on when its runner is killed.
+// Lock locks a directory as a runner does, or fails with [ErrLocked]. The lock belongs to the open
+// file and so to every process that inherits it: QEMU still holds it when its runner is killed.
 func Lock(dir string) (*os.File, error) {
 	path := filepath.Join(dir, LockFile)
 	for again := false; ; {
@@ -57,7 +56,7 @@ func Lock(dir string) (*os.File, error) {
 			if !errors.Is(err, unix.EWOULDBLOCK) {
 				return nil, fmt.Errorf("lock %s: %w", dir, err)
 			}
-			// One that is being started lets it go in a moment, or has done so by now.
+			// A process that is being started releases it in a moment, or has done so.
 			holders, starting, err := lookForHolders(dir)
 			if err != nil || len(holders) > 0 || again && !starting {
 				return nil, ErrLocked
@@ -66,14 +65,13 @@ func Lock(dir string) (*os.File, error) {
 			time.Sleep(startInterval)
 			continue
 		}
-		// A runner that ends removes its runtime directory: what was locked
-		// may not be there any more.
+		// A runner that ends removes its runtime directory: the locked file may have been deleted.
 		if mine, err := f.Stat(); err == nil {
 			if now, err := os.Stat(path); err == nil && os.SameFile(mine, now) {
 				if mine.Size() == 0 {
 					return f, nil
 				}
-				// What the holder before has said is not true of this one.
+				// The content of the previous holder does not apply to this one.
 				if err := f.Truncate(0); err != nil {
 					return nil, errors.Join(fmt.Errorf("lock %s: %w", dir, err), f.Close())
 				}
@@ -86,21 +84,21 @@ func Lock(dir string) (*os.File, error) {
 	}
 }
 
-// LockFor is [Lock] for something else than running the machine: others learn from
-// [Holders] what is done with it, a participle of lower-case letters such as "cloned".
+// LockFor is [Lock] for other work than running the machine. [Holders] reports it to others as a
+// lower-case participle such as "cloned".
 func LockFor(dir, doing string) (*os.File, error) {
 	f, err := Lock(dir)
 	if err != nil {
 		return nil, err
 	}
-	// A file system that is full keeps nobody from removing what fills it.
+	// A full file system must not prevent the removal of files.
 	_, _ = f.WriteAt(fmt.Appendf(nil, "%d %s", os.Getpid(), doing), 0)
 	return f, nil
 }
 
-// lockedFor is what the holder of a lock has said that it does; 0 if it has said nothing.
+// lockedFor returns what the holder of a lock has written that it does; 0 if nothing.
 func lockedFor(dir string) (pid int, doing string) {
-	// Whatever has come to be in place of the file is not waited for.
+	// The open must not block if another kind of file is in place of the lock.
 	f, err := os.OpenFile(filepath.Join(dir, LockFile), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return 0, ""
@@ -119,24 +117,22 @@ func lockedFor(dir string) (pid int, doing string) {
 	return pid, doing
 }
 
-// Holders lists the processes that have a machine, by the lock file of its data
-// directory that they have open: the runner and its QEMU, an orphaned QEMU alone, or
-// one that does something with a machine that does not run. This process is not among
-// them. Processes of other users are seen only by root.
+// Holders lists the processes that have a machine, by the lock file of its data directory that they
+// have open: the runner and its QEMU, an orphaned QEMU alone, or one that works on a machine that
+// does not run. It excludes this process. Only root sees the processes of other users.
 func Holders(dataDir string) ([]Holder, error) {
 	holders, err := allHolders(dataDir)
 	return slices.DeleteFunc(holders, func(h Holder) bool { return h.isHelper() || h.PID == os.Getpid() }), err
 }
 
-// allHolders lists the helpers too, and this process where another engine in it
-// runs the machine.
+// allHolders includes the helpers, and this process if another engine in it runs the machine.
 func allHolders(dataDir string) ([]Holder, error) {
 	holders, _, err := lookForHolders(dataDir)
 	return holders, err
 }
 
-// lookForHolders is allHolders, and reports whether a process is being started that
-// has the lock open.
+// lookForHolders is allHolders, and reports whether a process that is being started has the lock
+// open.
 func lookForHolders(dataDir string) (out []Holder, starting bool, err error) {
 	want, err := os.Stat(filepath.Join(dataDir, LockFile))
 	if err != nil {
@@ -176,13 +172,12 @@ func lookForHolders(dataDir string) (out []Holder, starting bool, err error) {
 	return out, starting, nil
 }
 
-// startLimit is how long a process may have been there that is only just being started. What
-// stays as its parent is longer than that is a holder as any other.
+// startLimit is the maximum age of a process that counts as being started. An older copy of its
+// parent is a holder like any other.
 const startLimit = 10 * time.Second
 
-// beingStarted reports whether the process is one that this one is about to start: until it
-// executes its own program, it has open whatever this one has, also the lock of a machine
-// that is none of its business.
+// beingStarted reports whether this process is just starting the other one: until it executes its
+// own program, it has open whatever this one has, including the locks of other machines.
 func beingStarted(pid int) bool {
 	if pid == os.Getpid() {
 		return false
@@ -195,7 +190,7 @@ func beingStarted(pid int) bool {
 	if err != nil || parent != os.Getpid() || age > startLimit {
 		return false
 	}
-	// Same memory, same arguments. A program that starts itself says with them as what.
+	// It has the same memory and arguments. A program that starts itself has other arguments.
 	mine, err := os.ReadFile("/proc/self/cmdline")
 	if err != nil {
 		return false
@@ -208,10 +203,10 @@ func beingStarted(pid int) bool {
 // proc_pid_stat(5).
 func parentAndAge(stat []byte) (parent int, age time.Duration, err error) {
 	const (
-		parentField, startField = 4 - 3, 22 - 3 // behind the second, the first is the third
+		parentField, startField = 4 - 3, 22 - 3 // indexes after the second field; the first is the third
 		ticks                   = 100           // USER_HZ is the same everywhere
 	)
-	// The name, in parentheses, may have any letters.
+	// The name, in parentheses, may contain any characters.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) <= startField {
 		return 0, 0, fmt.Errorf("%d fields in %q", len(fields), stat)
@@ -235,7 +230,6 @@ func (h Holder) IsQEMU() bool {
 	return strings.HasPrefix(h.Executable, "qemu-system-") || h.Executable == "qemu-kvm"
 }
 
-// isHelper reports whether the process serves a QEMU.
 func (h Holder) isHelper() bool { return slices.Contains(qemucmd.HelperNames(), h.Executable) }
 
 func (h Holder) what() string {
@@ -259,8 +253,8 @@ func (e *Engine) lockAll(ctx context.Context) error {
 	return nil
 }
 
-// lock locks a directory. Where an orphaned QEMU holds the lock, it is ended
-// first; where what holds it is about to end, that is waited for.
+// lock locks a directory. It first ends an orphaned QEMU that holds the lock, and waits for a
+// holder that is about to end.
 func (e *Engine) lock(ctx context.Context, dir string) (*os.File, error) {
 	for deadline := deadlineIn(orphanGrace); ; {
 		f, err := Lock(dir)
@@ -286,7 +280,7 @@ func (e *Engine) lock(ctx context.Context, dir string) (*os.File, error) {
 }
 
 func (e *Engine) unlock() error {
-	// Nothing that is still to be reported of the directories comes after another engine has them.
+	// No report about the directories may follow once another engine has them.
 	e.reports(func() { e.locked = false })
 	var errs []error
 	for _, f := range e.locks {
@@ -296,10 +290,10 @@ func (e *Engine) unlock() error {
 	return errors.Join(errs...)
 }
 
-// endOrphan ends a QEMU whose runner is gone, with its helpers, and reports whether there was one.
-// It fails with [ErrRunning] if a runner lives, and with a [*BusyError] if something is done with the
-// machine. The QEMU in a runtime directory that is not in the data directory is another machine's, and
-// is left alone.
+// endOrphan ends a QEMU whose runner has ended, with its helpers, and reports whether there was
+// one. It fails with [ErrRunning] if a runner lives, and with a [*BusyError] if another process
+// works on the machine. The QEMU in a runtime directory that is not in the data directory is
+// another machine's, and is left alone.
 func (e *Engine) endOrphan(ctx context.Context, dir string) (ended bool, err error) {
 	holders, err := allHolders(dir)
 	if err != nil {
@@ -316,7 +310,7 @@ func (e *Engine) endOrphan(ctx context.Context, dir string) (ended bool, err err
 			return false, fmt.Errorf("%s: %w: it is the runtime directory of the QEMU of another data directory (process %d)", dir, ErrRunning, h.PID)
 		}
 	}
-	for _, helpers := range []bool{false, true} { // which end when their QEMU has
+	for _, helpers := range []bool{false, true} { // helpers end when their QEMU has
 		for _, h := range holders {
 			if h.isHelper() != helpers {
 				continue
@@ -330,8 +324,8 @@ func (e *Engine) endOrphan(ctx context.Context, dir string) (ended bool, err err
 	return len(holders) > 0, nil
 }
 
-// endHolder ends a process, not a child, that holds the lock of a directory:
-// TERM, on which QEMU flushes its disks, and KILL after the grace.
+// endHolder ends a process, not a child, that holds the lock of a directory: SIGTERM, on which QEMU
+// flushes its disks, and SIGKILL after the grace.
 func endHolder(ctx context.Context, pid int, dir string, grace time.Duration) error {
 	p, err := OpenHolder(dir, pid)
 	if p == nil || err != nil {

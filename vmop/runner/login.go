@@ -11,15 +11,14 @@ import (
 	"github.com/vmop/sdk/vmop/vmopagent"
 )
 
-// loginRetry is the pause before the connection to the VMOP agent's port is made again; it doubles
-// up to loginRetryMax. QEMU closes the connection only when it ends, or on a command.
+// loginRetry is the pause before reconnecting to the VMOP agent's port; it doubles up to
+// loginRetryMax. QEMU closes the connection only when it ends, or on a command.
 const (
 	loginRetry    = time.Second
 	loginRetryMax = time.Minute
 )
 
-// newLogin connects to the agent's port before the guest executes, so that no
-// greeting is lost.
+// newLogin connects to the agent's port before the guest executes, so that no greeting is lost.
 func (e *Engine) newLogin(ctx context.Context, socket string) *login {
 	l := &login{e: e, socket: socket, users: make(chan string, 1), ports: make(chan bool, 1)}
 	if err := l.connect(ctx); err != nil && ctx.Err() == nil {
@@ -40,22 +39,22 @@ func (l *login) connect(ctx context.Context) error {
 	return nil
 }
 
-// close ends a connection that follow has not taken over.
+// close closes a connection that follow has not taken over.
 func (l *login) close() {
 	if l != nil && l.conn != nil {
 		_ = l.conn.Close() // nothing was written
 	}
 }
 
-// want sets the user to be logged in. The caller holds e.mu, so that the last call has the last
-// wanted user.
+// want sets the user to be logged in. The caller holds e.mu, so that the calls are in the order of
+// the changes.
 func (l *login) want(user string) { replace(l.users, user) }
 
-// port reports whether the guest has the agent's port open. It is for the goroutine
-// that follows the events.
+// port reports to the login whether the guest has the agent's port open. It must be called by the
+// goroutine that follows the events.
 func (l *login) port(open bool) { replace(l.ports, open) }
 
-// replace puts the only thing into a channel that one goroutine at a time fills.
+// replace replaces the value in a channel of capacity 1, of which there is one sender at a time.
 func replace[T any](c chan T, v T) {
 	select {
 	case <-c:
@@ -64,7 +63,6 @@ func replace[T any](c chan T, v T) {
 	c <- v
 }
 
-// follow speaks with the agent until ctx ends or the machine does.
 func (l *login) follow(ctx context.Context, c *qmp.Client) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -130,7 +128,6 @@ func (l *login) report(s vmopagent.State) {
 	}
 }
 
-// wantedUser is the user whom the VMOP agent is to log in; empty is none.
 func wantedUser(c *runnerconfig.Config) string {
 	if d := c.Runner.VM.Display; d != nil {
 		return d.LoggedInUser

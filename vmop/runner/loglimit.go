@@ -6,21 +6,20 @@ import (
 )
 
 const (
-	// logBurst is how many lines of one source are written however fast they come:
-	// more than a guest prints when it boots.
+	// logBurst is how many lines of one source are written without a limit of the rate: more than a
+	// guest prints when it boots.
 	logBurst = 5000
-	// logRate is how many a second are added to what a source has left.
+	// logRate is the number of lines per second that are added to a source's rest.
 	logRate = 50
-	// logRefill is what a source gets after a pause. Each pause is twice as long as the
-	// one before, between these two, until the source has been calm.
+	// logRefill is a source's number of lines after a pause. Each pause is twice as long as the one
+	// before, within these bounds, until the source has been calm.
 	logRefill     = 500
 	firstLogPause = time.Second
 	lastLogPause  = time.Minute
 )
 
-// logSource is what one source of lines has left. Guests, QEMU and agents can write
-// without end: so much of it is in the log as a person can read, and of the rest how
-// much it was.
+// logSource limits the lines of one source: guests, QEMU and agents can write without end.
+// Suppressed lines are counted.
 type logSource struct {
 	known      bool
 	left       float64
@@ -30,8 +29,7 @@ type logSource struct {
 	suppressed int
 }
 
-// take decides about a line at a time, and says how many lines were suppressed before
-// one that is written.
+// take decides about a line, and returns how many lines were suppressed before one that is written.
 func (s *logSource) take(now time.Time) (write bool, suppressed int) {
 	switch {
 	case !s.known:

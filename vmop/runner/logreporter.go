@@ -15,26 +15,25 @@ import (
 	"github.com/vmop/sdk/vmop/live"
 )
 
-// LogReporter writes a line for each happening: for people, or one JSON object
-// each. Messages may come from several goroutines at once. Of a source that writes
-// without end it has a part, and says how many lines were suppressed.
+// LogReporter writes a line for each message and new phase: for people, or as a JSON object.
+// Messages may come from several goroutines at once. The lines of each source are limited; it
+// reports how many were suppressed.
 type LogReporter struct {
-	// Out receives the lines. Errors are ignored: a machine does not stop
-	// because its log is full. Nil is nobody who reads them.
+	// Out receives the lines; nil discards them. Errors are ignored: a machine does not stop
+	// because its log is full.
 	Out io.Writer
 	// JSON selects JSON lines.
 	JSON bool
-	// Handler receives the lines in place of Out, as records with the source of their [Message]
-	// as the attribute source; that of a new phase has it as the attribute phase.
+	// Handler receives the lines instead of Out, as records with the attribute source, and for a
+	// new phase the attribute phase.
 	Handler slog.Handler
 
 	last    Phase
-	mu      sync.Mutex            // for what follows, Out and Handler
+	mu      sync.Mutex            // guards the following fields, Out and Handler
 	sources map[string]*logSource // by their names
 	json    slog.Handler          // of Out, once it was written to
 }
 
-// logLine is a line of the log. Phase is that of a new phase.
 type logLine struct {
 	time    time.Time
 	level   Level
@@ -64,8 +63,7 @@ func (l *LogReporter) State(s State) {
 	l.write(logLine{time: s.Since, level: level, source: "runner", phase: s.Phase, message: s.Name + ": " + strings.ToLower(string(s.Phase)) + ": " + s.Message})
 }
 
-// Message implements [Reporter]. An event that a phase comes with is in the line
-// of the phase.
+// Message implements [Reporter]. An event of a new phase is omitted: the line of the phase has it.
 func (l *LogReporter) Message(m Message) {
 	if ev := m.Event; ev != nil && ev.Action == live.ActionStatus && ev.Reason != live.ReasonVMBooted {
 		return
@@ -88,16 +86,15 @@ func (l *LogReporter) Message(m Message) {
 	l.write(logLine{time: m.Time, level: m.Level, source: m.Source, message: m.Text})
 }
 
-// tell logs how many lines of a source were suppressed, if any.
 func (l *LogReporter) tell(source string, suppressed int, at time.Time) {
 	if suppressed > 0 {
 		l.write(logLine{time: at, level: LevelWarning, source: source, message: suppressedLines(suppressed)})
 	}
 }
 
-// write needs mu.
+// write must be called with mu held.
 func (l *LogReporter) write(line logLine) {
-	line.message = printable(line.message) // JSON leaves DEL and C1 as they are
+	line.message = printable(line.message) // JSON keeps DEL and C1
 	if h := l.handler(); h != nil {
 		if r := line.record(); h.Enabled(context.Background(), r.Level) {
 			_ = h.Handle(context.Background(), r)
@@ -114,7 +111,7 @@ func (l *LogReporter) write(line logLine) {
 	_, _ = fmt.Fprintf(l.out(), "%s %s\n", line.time.Format(logTime), text)
 }
 
-// handler is nil for lines of text. It needs mu.
+// handler returns nil for lines of text. It must be called with mu held.
 func (l *LogReporter) handler() slog.Handler {
 	if l.Handler != nil || !l.JSON {
 		return l.Handler
@@ -149,10 +146,10 @@ func (l *LogReporter) out() io.Writer {
 	return l.Out
 }
 
-// printable keeps a line a line, and a terminal safe from what a child prints.
+// printable keeps a line on one line, and control characters from the terminal.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		// Not characters, and U+FFFE and U+FFFF, which are none: YAML forbids both.
+		// YAML forbids control characters and the noncharacters U+FFFE and U+FFFF.
 		if unicode.IsControl(r) || r&0xfffe == 0xfffe {
 			return ' '
 		}

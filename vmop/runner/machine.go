@@ -8,18 +8,18 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// machine is a started QEMU with what belongs to it.
+// machine is a started QEMU with its processes and connections.
 type machine struct {
 	qemu        *child
 	helpers     []*child
-	servers     []*child    // of shares, without which the machine goes on
+	servers     []*child    // of shares; the machine goes on without them
 	client      *qmp.Client // nil until connected
 	agentSocket string
 	agentAsked  bool       // to shut the guest down
 	login       *login     // nil without the VMOP agent's port
-	guest       *guestInfo // nil without the guest agent's
+	guest       *guestInfo // nil without the guest agent's port
 	events      *qmp.Subscription
-	rareEvents  *qmp.Subscription // beside events, which has them too
+	rareEvents  *qmp.Subscription // also part of events
 	follower    *follower
 }
 
@@ -33,10 +33,10 @@ func (m *machine) onEnd(cancel context.CancelCauseFunc) {
 	}
 }
 
-// explain replaces an error that only follows from the end of a process.
+// explain returns the end of a process in place of an error that it caused.
 func (m *machine) explain(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); errors.Is(cause, context.Canceled) {
-		return cause // somebody stops the start: QEMU has not ended, and is not waited for
+		return cause // the start is being stopped: QEMU has not ended, and is not waited for
 	}
 	// The connection breaks a moment before the process has ended.
 	wait, cancel := context.WithTimeout(context.Background(), helperGrace)
@@ -50,8 +50,8 @@ func (m *machine) explain(ctx context.Context, err error) error {
 	return err
 }
 
-// endHelpers ends the helpers of a QEMU that has ended. They end by themselves
-// when it closes its connection, so that they write their state.
+// endHelpers ends the helpers of a QEMU that has ended. They end by themselves when QEMU closes its
+// connection, and write their state then.
 func endHelpers(helpers []*child) error {
 	var errs []error
 	for _, h := range helpers {

@@ -78,8 +78,8 @@ func (f *follower) observe(ctx context.Context, in desired) (live.Observed, erro
 	return o, nil
 }
 
-// noBalloonDriver reports whether no driver has sent the balloon's statistics since QEMU's start:
-// each does so first of all. Where that cannot be asked, nothing is known.
+// noBalloonDriver reports whether no driver has sent the balloon's statistics since QEMU's start,
+// which each driver does first. It returns false where QEMU does not answer.
 func (f *follower) noBalloonDriver(ctx context.Context) (bool, error) {
 	raw, err := answer(ctx, f.client, qmp.QOMGet{Path: qemucmd.DevicePath(qemucmd.BalloonID), Property: "guest-stats"})
 	if err != nil {
@@ -94,8 +94,8 @@ func (f *follower) noBalloonDriver(ctx context.Context) (bool, error) {
 	return json.Unmarshal(raw, &stats) == nil && stats.LastUpdate != nil && *stats.LastUpdate == 0, nil
 }
 
-// usbDevices finds the USB devices of the host that the machine has. A machine that never had any
-// is not queried.
+// usbDevices returns the machine's USB devices of the host. A machine that never had any is not
+// queried.
 func (f *follower) usbDevices(ctx context.Context, in desired) ([]string, error) {
 	f.hasUSB = f.hasUSB || len(in.config.Runner.VM.USBDevices)+len(f.machine.Started.Runner.VM.USBDevices) > 0
 	if !f.hasUSB {
@@ -114,13 +114,13 @@ func (f *follower) usbDevices(ctx context.Context, in desired) ([]string, error)
 	return out, nil
 }
 
-// isDisk reports whether a device is a disk, from the start on or plugged.
+// isDisk reports whether a device is a disk, from the start or plugged.
 func isDisk(id string) bool {
 	_, plugged := qemucmd.PluggedDisk(id)
 	return plugged || qemucmd.IsDisk(id)
 }
 
-// cdDrive reads a drive with a tray whose device has an id of a CD drive's form.
+// cdDrive returns the drive of a block device with a tray and the id of a CD drive.
 func cdDrive(b qmp.BlockInfo) (live.Drive, bool) {
 	id := qemucmd.DeviceID(b.QDev)
 	if b.TrayOpen == nil || !qemucmd.IsCD(id) {
@@ -142,7 +142,7 @@ func (e *Engine) ioError(blocks []qmp.BlockInfo, reason string) *live.IOError {
 		out := &live.IOError{Device: e.diskName(qemucmd.DeviceID(b.QDev)), File: e.imagePath(fileName(b.Inserted.File)), Reason: reason, NoSpace: b.IOStatus == "nospace"}
 		var fs unix.Statfs_t
 		if err := unix.Statfs(filepath.Dir(out.File), &fs); err != nil {
-			out.NoSpace = false // nothing can tell when there is space
+			out.NoSpace = false // free space could not be detected
 		}
 		out.Free = int64(fs.Bavail) * fs.Bsize
 		return out
@@ -150,8 +150,8 @@ func (e *Engine) ioError(blocks []qmp.BlockInfo, reason string) *live.IOError {
 	return nil
 }
 
-// fileName is the file of a node by QEMU's name of it, which describes all of one that is
-// not opened as its file says, such as an overlay.
+// fileName returns the file of a node by QEMU's name of it: a JSON description if the node is not
+// opened as its file implies, such as an overlay.
 func fileName(name string) string {
 	description, is := strings.CutPrefix(name, "json:")
 	var node struct {
@@ -165,7 +165,7 @@ func fileName(name string) string {
 	return name
 }
 
-// imagePath is the path of an image by the name that QEMU has for it.
+// imagePath replaces QEMU's name of an image by its path.
 func (e *Engine) imagePath(name string) string {
 	if path, ok := e.opened.Load(name); ok {
 		return path.(string)
@@ -175,12 +175,11 @@ func (e *Engine) imagePath(name string) string {
 
 var openedImage = regexp.MustCompile(regexp.QuoteMeta(qemucmd.FDSetPrefix) + "[0-9]+|/proc/self/fd/[0-9]+")
 
-// namedImages has the paths of images in place of the names that QEMU has for them.
 func (e *Engine) namedImages(text string) string {
 	return openedImage.ReplaceAllStringFunc(text, e.imagePath)
 }
 
-// attached finds the attached disks of the machine. A machine that never had any is not queried.
+// attached returns the attached disks of the machine. A machine that never had any is not queried.
 func (f *follower) attached(ctx context.Context, in desired, blocks []qmp.BlockInfo) ([]live.Attached, error) {
 	f.hasAttached = f.hasAttached || len(in.config.Runner.VM.Attachments) > 0
 	if !f.hasAttached {

@@ -12,14 +12,13 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// cgroupRoot is where control groups are. A container sees its own there.
+// cgroupRoot is the directory of control groups; in a container, of its own.
 const cgroupRoot = "/sys/fs/cgroup"
 
-// unlimited is what version 1 says of a group without a limit: the largest number of
-// whole pages.
+// unlimited is the value of a group without a limit in version 1: the largest number of whole
+// pages.
 const unlimited = math.MaxInt64 &^ (1<<16 - 1)
 
-// ownCgroup is the directory of this process's control group.
 func ownCgroup() string {
 	data, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -28,9 +27,9 @@ func ownCgroup() string {
 	return cgroupOf(cgroupRoot, string(data))
 }
 
-// cgroupOf is the directory of the control group in the text of a /proc/PID/cgroup:
-// of version 2, or of version 1 that of the controller for memory. A container sees
-// its own one at the root of the latter, whatever its path is.
+// cgroupOf returns the directory of the control group in the text of a /proc/PID/cgroup: of version
+// 2, or of version 1's memory controller. A container sees its own at the root of the latter,
+// whatever its path.
 func cgroupOf(root, text string) string {
 	dir := root
 	for line := range strings.Lines(text) {
@@ -55,8 +54,8 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// memoryEvents is how often the kernel has killed a process of a control group
-// because there was no memory left, of the group's or of the host's.
+// memoryEvents counts the processes of a control group that the kernel has killed because the group
+// or the host was out of memory.
 type memoryEvents struct{ kills int64 }
 
 func readMemoryEvents(dir string) memoryEvents {
@@ -65,7 +64,7 @@ func readMemoryEvents(dir string) memoryEvents {
 		data, err = os.ReadFile(filepath.Join(dir, "memory.oom_control"))
 	}
 	if err != nil {
-		return memoryEvents{} // no controller: nothing is known
+		return memoryEvents{} // no controller
 	}
 	for line := range strings.Lines(string(data)) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok && name == "oom_kill" {
@@ -78,8 +77,8 @@ func readMemoryEvents(dir string) memoryEvents {
 	return memoryEvents{}
 }
 
-// explain says why a process of the group was killed since then; empty if not for
-// lack of memory.
+// explain returns why a process of the group was killed since then; empty if not for lack of
+// memory.
 func (before memoryEvents) explain(dir string) string {
 	if readMemoryEvents(dir).kills <= before.kills {
 		return ""

@@ -38,11 +38,10 @@ const (
 // ErrRunning is the error when another runner runs the machine.
 var ErrRunning = errors.New("the machine is already running")
 
-// stoppedBefore is the message of a start that was given up because a stop was
-// asked for.
+// stoppedBefore is the message of a start that was cancelled by a stop.
 const stoppedBefore = "stopped before the machine ran"
 
-// machineEnd is what was seen of a machine's end.
+// machineEnd is what was observed of a machine's end.
 type machineEnd struct {
 	status    string // of the process
 	success   bool
@@ -50,18 +49,17 @@ type machineEnd struct {
 	reason    qmp.ShutdownCause // of the SHUTDOWN event; "" if there was none
 	guest     bool
 	panicked  bool
-	resetEnds bool   // this engine had told QEMU to end at a reset
-	asked     bool   // this engine had asked the machine to end
-	forced    bool   // and went on to quit or kill
-	hurried   bool   // because of a request not to wait for the guest
-	memory    string // what the kernel has to say of a QEMU that it killed, "" if nothing
-	helper    string // what happened to a helper, "" if nothing did
+	resetEnds bool   // QEMU was told to end at a reset
+	asked     bool   // the machine was asked to end
+	forced    bool   // and QEMU was told to quit or killed
+	hurried   bool   // by a request not to wait for the guest
+	memory    string // why the kernel killed QEMU, "" if it did not
+	helper    string // how a helper failed, "" if none did
 }
 
-// reset reports whether the machine ended in place of a reset; see
-// [live.SetResetAction]. One by somebody who talks to QEMU himself is no other, and
-// one after which QEMU had to be killed neither. A custom machine type may end at
-// resets by itself: nobody waits for that.
+// reset reports whether the machine ended in place of a reset; see [live.SetResetAction]. That
+// includes a reset by another QMP client, and one after which QEMU had to be killed. It excludes a
+// custom machine type that ends at resets by itself: no change waits for that.
 func (m machineEnd) reset() bool {
 	return m.resetEnds && (m.reason == qmp.CauseGuestReset || m.reason == qmp.CauseHostReset)
 }
@@ -73,7 +71,7 @@ func (m machineEnd) outcome() Outcome {
 		o.Cause, o.Message = CauseHelperFailure, m.helper+"; the machine was shut down"
 	case m.reset() && m.asked && !m.forced:
 		o.Cause, o.Message = CauseRequested, "the guest was asked to shut down and reset itself, which ended the machine"
-	case m.reset() && !m.forced: // after a panic, too
+	case m.reset() && !m.forced: // also after a panic
 		o.Cause, o.Message = CauseGuestReset, "the guest reset itself, and changes wait for a new start"
 	case m.panicked:
 		o.Cause, o.Message = CauseGuestPanic, "the guest panicked"

@@ -12,14 +12,13 @@ import (
 
 // MergeOverlays completes a copy of the disks of a machine that ran, by its data directory: what
 // the guest wrote meanwhile is merged into the images, which are returned. The machine must not
-// run, and the caller holds the directory's lock. It may be interrupted and repeated. Where there
-// was no such copy, it does nothing.
+// run, and the caller holds the directory's lock. It may be interrupted and repeated. Without such
+// a copy, it does nothing.
 func MergeOverlays(ctx context.Context, dataDir string) (images []string, err error) {
 	return overlay.Settle(ctx, dataDir, func(images []string) error { return noteMerged(dataDir, images) })
 }
 
-// noteMerged notes what raw images look like to which a guest has written before its end
-// what was merged now.
+// noteMerged records the headers of raw images into which a guest's writes were merged.
 func noteMerged(dataDir string, images []string) error {
 	rec, err := readRecord(dataDir)
 	if err != nil {
@@ -46,7 +45,6 @@ func noteMerged(dataDir string, images []string) error {
 	return rec.write(dataDir)
 }
 
-// mergeOverlays is [MergeOverlays] before a start.
 func (e *Engine) mergeOverlays(ctx context.Context) error {
 	dir := e.o.Directories.Data
 	if !overlay.Exists(dir) {

@@ -7,7 +7,6 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// agentEvents are those that concern the agents in the guest.
 var agentEvents = func() handlers[*machine] {
 	h := handlers[*machine]{}
 	with(h, func(m *machine, data qmp.VSerPortChangeEvent) { m.port(data.ID, data.Open) })
@@ -25,7 +24,6 @@ var agentEvents = func() handlers[*machine] {
 	return h
 }()
 
-// happened passes on what concerns the agents in the guest.
 func (m *machine) happened(ev qmp.Event) error {
 	if do, is := agentEvents[ev.Name]; is {
 		return do(m, ev)
@@ -45,7 +43,7 @@ func (m *machine) port(id string, open bool) {
 	}
 }
 
-// rereadPorts asks for the state of the agents' ports after events were lost.
+// rereadPorts queries the state of the agents' ports after events were lost.
 func (m *machine) rereadPorts() error {
 	for id, chardev := range map[string]string{
 		qemucmd.GuestAgentChannel: qemucmd.GuestAgentChardev, qemucmd.VMOPAgentChannel: qemucmd.VMOPAgentChardev,

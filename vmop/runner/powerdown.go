@@ -8,31 +8,31 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// schedule divides the power-down timeout. All times count from its begin.
+// schedule divides the power-down timeout; all times count from its beginning.
 type schedule struct {
 	// Agent is when a guest whose agent was asked is also asked by ACPI.
 	Agent time.Duration
-	// Quit is when QEMU gets the command to quit.
+	// Quit is when QEMU gets the quit command.
 	Quit time.Duration
 	// Kill is when it is killed: the whole timeout.
 	Kill time.Duration
 }
 
-// powerDownSchedule leaves the agent half of what remains after QEMU has its
-// time to quit: a guest whose agent hangs still gets the ACPI button.
+// powerDownSchedule leaves the agent half of the time before QEMU has to quit: a guest whose agent
+// hangs still gets the ACPI button.
 func powerDownSchedule(timeout time.Duration) schedule {
 	timeout = max(timeout, 0)
 	quit := timeout - min(timeout/5, quitGrace)
 	return schedule{Agent: quit / 2, Quit: quit, Kill: timeout}
 }
 
-// pressInterval is the time after which the ACPI button is pressed again, the
-// first time; it doubles then. A guest that still boots overlooks the first.
+// pressInterval is the first pause before the ACPI button is pressed again; it doubles then. A
+// booting guest ignores the button.
 const pressInterval = 5 * time.Second
 
-// powerDown ends the machine: by the guest's agent, by ACPI, by QEMU's quit, by TERM, by KILL. It
-// returns once QEMU has ended and reports whether it went beyond asking the guest. ask ends the
-// asking early; hurry also ends the waiting for quit.
+// powerDown ends the machine: by the guest's agent, by ACPI, by QEMU's quit, by SIGTERM, by
+// SIGKILL. It returns once QEMU has ended and reports whether it went beyond asking the guest. ask
+// ends the asking early; hurry also ends the waiting for quit.
 func (e *Engine) powerDown(ask, hurry context.Context, m *machine) (forced bool, err error) {
 	begin := time.Now()
 	// The timeout may be changed meanwhile.
@@ -52,7 +52,7 @@ func (e *Engine) powerDown(ask, hurry context.Context, m *machine) (forced bool,
 	e.terminating("the guest did not shut down: telling QEMU to quit")
 	quitAt := max(time.Until(begin.Add(now().Kill)), min(quitGrace, time.Second))
 	if ask.Err() != nil {
-		quitAt = quitGrace // cut short: what is left of the timeout does not matter
+		quitAt = quitGrace // the rest of the timeout does not apply
 	}
 	quit, cancel := context.WithTimeout(hurry, quitAt)
 	defer cancel()
@@ -68,7 +68,7 @@ func (e *Engine) powerDown(ask, hurry context.Context, m *machine) (forced bool,
 	if told && m.qemu.wait(quit) == nil {
 		return true, nil
 	}
-	if hurry.Err() == nil { // a QEMU whose monitor hangs may still listen to signals
+	if hurry.Err() == nil { // a QEMU whose monitor hangs may still handle signals
 		e.terminating("QEMU does not quit: terminating it")
 		m.qemu.signal(sigTERM)
 		term, cancelTerm := context.WithTimeout(hurry, termGrace)
@@ -84,7 +84,7 @@ func (e *Engine) powerDown(ask, hurry context.Context, m *machine) (forced bool,
 	return true, m.qemu.wait(gone)
 }
 
-// wakeGuest lets a paused guest go on: it could not shut down otherwise.
+// wakeGuest resumes a paused guest: it could not shut down otherwise.
 func (e *Engine) wakeGuest(ctx context.Context, m *machine) {
 	if m.client == nil {
 		return
@@ -99,8 +99,8 @@ func (e *Engine) wakeGuest(ctx context.Context, m *machine) {
 	}
 }
 
-// askAgent asks the guest agent and waits for the end of the machine. It reports
-// false if there is no agent or the guest is still there at the time given.
+// askAgent asks the guest agent to shut down and waits for the end of the machine. It returns false
+// if no agent is connected or the guest has not ended in time.
 func (e *Engine) askAgent(ctx context.Context, m *machine, until func() time.Time) bool {
 	if m.client == nil || m.agentSocket == "" {
 		return false
@@ -113,7 +113,7 @@ func (e *Engine) askAgent(ctx context.Context, m *machine, until func() time.Tim
 	return m.qemu.wait(ctx) == nil
 }
 
-// tellAgent asks the guest agent once and reports whether it was there.
+// tellAgent asks the guest agent once and reports whether it was connected.
 func (e *Engine) tellAgent(ctx context.Context, m *machine) bool {
 	if err := agentShutdown(ctx, m.client, m.agentSocket); err != nil {
 		if !errors.Is(err, errNoAgent) && !m.qemu.ended() {
@@ -126,8 +126,8 @@ func (e *Engine) tellAgent(ctx context.Context, m *machine) bool {
 	return true
 }
 
-// askACPI presses the power button until the machine ends or ctx does. An agent
-// that was not there before, because the guest still booted, is asked as well.
+// askACPI presses the power button until the machine ends or ctx does. It also asks an agent that
+// connects only now, because the guest still booted.
 func (e *Engine) askACPI(ctx context.Context, m *machine) bool {
 	if m.client == nil {
 		return false
@@ -159,7 +159,7 @@ func (e *Engine) askACPI(ctx context.Context, m *machine) bool {
 }
 
 // boundEnd kills a QEMU that has announced its end and is stuck. It returns once QEMU has ended, or
-// will by the hands of others.
+// is left to others to end.
 func (e *Engine) boundEnd(m *machine) {
 	if e.stuckAtEnd(m) {
 		e.message(LevelError, "QEMU does not end although it has told so: killing it")
@@ -167,16 +167,16 @@ func (e *Engine) boundEnd(m *machine) {
 	}
 }
 
-// goesOn takes notice of a machine that executes again.
+// goesOn records that the machine executes again.
 func (e *Engine) goesOn() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.end.revived = e.end.revived || e.ending.Err() != nil
 }
 
-// stuckAtEnd waits for QEMU to end and reports whether it never will. It gets the power-down
-// timeout, because it may have much to write back. A QEMU that answers then is not stuck: a custom
-// machine type can keep it (-no-shutdown). One whose machine went on is nobody's to kill.
+// stuckAtEnd waits for QEMU to end and reports whether it is stuck. It gets the power-down timeout,
+// because it may have much to flush. A QEMU that answers then is not stuck: a custom machine type
+// can keep it (-no-shutdown). One whose machine went on must not be killed.
 func (e *Engine) stuckAtEnd(m *machine) bool {
 	select {
 	case <-m.qemu.done:

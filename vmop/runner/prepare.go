@@ -12,7 +12,7 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// prepare makes everything that QEMU needs and decides its command line.
+// prepare creates everything that QEMU needs and decides its command line.
 func (e *Engine) prepare(ctx context.Context) (qemucmd.Command, error) {
 	var none qemucmd.Command
 	if err := e.mergeOverlays(ctx); err != nil {
@@ -30,7 +30,7 @@ func (e *Engine) prepare(ctx context.Context) (qemucmd.Command, error) {
 	if err := e.chooseFirmware(kind, rec, &facts); err != nil {
 		return none, err
 	}
-	facts.FirmwareVarsFD = e.handOver(nil) // they may have to be made first
+	facts.FirmwareVarsFD = e.handOver(nil) // they may have to be created first
 	m, err := runnerconfig.Machine(&e.o.Config, facts)
 	if err != nil {
 		return none, err
@@ -67,15 +67,14 @@ func (e *Engine) prepare(ctx context.Context) (qemucmd.Command, error) {
 		s.Accelerator, s.Emulation = cmd.Accelerator, e.emulation(cmd.Accelerator)
 		s.MaximumCPUs = m.CPU.Maximum
 		s.MaximumRAM = m.Memory.Size
-		s.Shares = e.o.Config.Runner.VM.Shares // which never change
-		// What the machine begins with, as VM-Operator's runner reports it.
+		s.Shares = e.o.Config.Runner.VM.Shares // these never change
+		// The initial values, as VM-Operator's runner reports them.
 		s.CPUs, s.RAM = 1, m.Memory.Size
 	})
 	return cmd, context.Cause(ctx)
 }
 
-// readRecord reads what the machine was made of, or decides it for one that has not
-// been started yet.
+// readRecord reads the record of the machine, or decides it before the first start.
 func (e *Engine) readRecord() (record, error) {
 	rec, err := readRecord(e.o.Directories.Data)
 	if err != nil {
@@ -88,15 +87,15 @@ func (e *Engine) readRecord() (record, error) {
 	return rec, err
 }
 
-// facts finds out what the configuration does not say, and opens and makes what is the
-// machine's own.
+// facts determines what the configuration does not contain, and opens and creates the machine's own
+// files.
 func (e *Engine) facts(ctx context.Context, rec *record) (facts runnerconfig.Facts, err error) {
 	dirs, vm := e.o.Directories, &e.o.Config.Runner.VM
 	facts = runnerconfig.Facts{
 		DataDir: dirs.Data, RuntimeDir: dirs.Runtime,
 		MachineType: rec.MachineType, AddressMap: rec.AddressMap, FirstDiskSlot: rec.FirstDiskSlot,
 		MonitorFD: monitorFD,
-		// The first of their processes, as the monitor is of QEMU's.
+		// The first descriptor in their processes, like the monitor in QEMU's.
 		TPMFD: monitorFD, ShareFD: monitorFD,
 		Contained: len(e.o.Volumes) > 0,
 	}
@@ -109,7 +108,7 @@ func (e *Engine) facts(ctx context.Context, rec *record) (facts runnerconfig.Fac
 	e.mu.Lock()
 	e.ticketing = facts.DisplayPassword
 	e.mu.Unlock()
-	// Nothing is made for a machine that cannot start.
+	// Nothing is created for a machine that cannot start.
 	if err := e.checkGiven(vm); err != nil {
 		return facts, err
 	}
@@ -122,14 +121,14 @@ func (e *Engine) facts(ctx context.Context, rec *record) (facts runnerconfig.Fac
 	if facts.Drives, err = e.prepareDrives(ctx, vm.Drives, rec.Disks); err != nil {
 		return facts, err
 	}
-	// Formats are kept before anything may write to the images.
+	// Formats are recorded before anything may write to the images.
 	if err := rec.write(dirs.Data); err != nil {
 		return facts, err
 	}
 	return facts, e.openKernel(vm.KernelBoot, &facts)
 }
 
-// openKernel opens the files of a guest that is booted without its own loader.
+// openKernel opens the files of a directly booted kernel.
 func (e *Engine) openKernel(k *runnerconfig.KernelBoot, facts *runnerconfig.Facts) error {
 	if k == nil {
 		return nil
@@ -143,7 +142,7 @@ func (e *Engine) openKernel(k *runnerconfig.KernelBoot, facts *runnerconfig.Fact
 	return nil
 }
 
-// openFiles opens the UEFI variables for QEMU, and notes which file each descriptor is.
+// openFiles opens the UEFI variables for QEMU, and records the paths of descriptors.
 func (e *Engine) openFiles(cmd qemucmd.Command, varsFD int) error {
 	for _, f := range cmd.Files {
 		if f.Purpose == qemucmd.FileFirmwareVars {
@@ -158,8 +157,8 @@ func (e *Engine) openFiles(cmd qemucmd.Command, varsFD int) error {
 	return nil
 }
 
-// keep records what was chosen for the machine, which sees the same hardware and
-// firmware at each start.
+// keep records the choices for the machine, so that it has the same hardware and firmware at each
+// start.
 func (e *Engine) keep(rec *record, kind qemucmd.FirmwareKind, m qemucmd.Machine, cmd qemucmd.Command) error {
 	if rec.MachineType != "" && rec.MachineType != cmd.MachineType {
 		e.message(LevelWarning, "the machine type changes from %s to %s, as vm.machineType says: the guest sees other hardware", rec.MachineType, cmd.MachineType)
@@ -173,7 +172,7 @@ func (e *Engine) keep(rec *record, kind qemucmd.FirmwareKind, m qemucmd.Machine,
 	return rec.write(e.o.Directories.Data)
 }
 
-// emulation is why the machine has not the host's processors.
+// emulation returns why the machine does not use KVM.
 func (e *Engine) emulation(a qemucmd.Accelerator) Emulation {
 	wanted := qemucmd.Accelerator(e.o.Config.Runner.VM.Accelerator)
 	switch {
@@ -187,8 +186,8 @@ func (e *Engine) emulation(a qemucmd.Accelerator) Emulation {
 	return e.o.Emulation
 }
 
-// takeOverType lets a machine that ran under VM-Operator keep its machine type,
-// where this QEMU has it.
+// takeOverType lets a machine that ran under VM-Operator keep its machine type, if this QEMU has
+// it.
 func (e *Engine) takeOverType(rec *record) error {
 	was, err := takenOverType(e.o.Directories.Data)
 	if err != nil || was == "" {
@@ -211,7 +210,7 @@ func (e *Engine) build(m qemucmd.Machine) (qemucmd.Command, error) {
 	return cmd, e.inConfiguration(err)
 }
 
-// checkGiven looks for the files that the runner cannot make.
+// checkGiven checks the files that the runner cannot create.
 func (e *Engine) checkGiven(vm *runnerconfig.VM) error {
 	var errs []error
 	check := func(path, what string) {
@@ -236,13 +235,13 @@ func (e *Engine) checkGiven(vm *runnerconfig.VM) error {
 	return errors.Join(errs...)
 }
 
-// makeFiles copies what is missing and checks that the rest is there.
+// makeFiles copies missing files and checks the others.
 func (e *Engine) makeFiles(cmd qemucmd.Command, secure bool) error {
 	var errs []error
 	code := ""
 	for _, f := range cmd.Files {
 		switch {
-		case f.Purpose == qemucmd.FileSeed, f.Purpose == qemucmd.FileAnswerCD: // made later
+		case f.Purpose == qemucmd.FileSeed, f.Purpose == qemucmd.FileAnswerCD: // created later
 		case f.CopyFrom != "":
 			if err := e.makeVars(f, code, secure); err != nil {
 				errs = append(errs, fmt.Errorf("%s: %w", f.Purpose, err))
@@ -265,7 +264,7 @@ func (e *Engine) makeFiles(cmd qemucmd.Command, secure bool) error {
 
 // makeVars copies UEFI variables from a template that belongs to the code.
 func (e *Engine) makeVars(f qemucmd.File, code string, secure bool) error {
-	if _, err := os.Lstat(f.Path); err == nil { // they are never replaced
+	if _, err := os.Lstat(f.Path); err == nil { // existing ones are never replaced
 		found, err := e.find(f.Path)
 		if err != nil {
 			return err
@@ -282,8 +281,8 @@ func (e *Engine) makeVars(f qemucmd.File, code string, secure bool) error {
 	return err
 }
 
-// openVars opens the UEFI variables for QEMU, as a descriptor that was promised. What
-// is opened is looked at once more: it may be another file by now.
+// openVars opens the UEFI variables for QEMU, as the descriptor in its command line. It checks the
+// opened file once more: it may have been replaced.
 func (e *Engine) openVars(path string, fd int) error {
 	found, err := e.find(path)
 	if err != nil {

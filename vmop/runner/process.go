@@ -23,23 +23,22 @@ const (
 type child struct {
 	name    string
 	process *os.Process
-	done    chan struct{} // closed once it has ended and all it printed was read
+	done    chan struct{} // closed once it has ended and all its output was read
 	status  *os.ProcessState
 	tail    *tail
-	// serves is the tag of the share that it is for.
+	// serves is the tag of the share that it serves.
 	serves string
-	// readable puts names that people know into what the child printed, and means says
-	// what that means, "" if it is not known; nil leaves it alone.
+	// readable replaces names in the child's output by those that users know, and means returns an
+	// explanation of the output, "" if it has none; both may be nil.
 	readable, means func(string) string
 }
 
-// outputGrace is how long a child's output is read after its end, where a
-// process that it left behind keeps the pipe open.
+// outputGrace is how long a child's output is read after its end if a process that it left behind
+// keeps the pipe open.
 const outputGrace = 2 * time.Second
 
-// startChild starts a process in a process group of its own, so that a Ctrl-C
-// at the terminal reaches only the runner. When the runner dies, however it
-// dies, the kernel sends the child a TERM.
+// startChild starts a process in its own process group, so that a Ctrl-C at the terminal reaches
+// only the runner. When the runner ends, even if it is killed, the kernel sends the child SIGTERM.
 func startChild(name, executable string, args []string, files []*os.File, line func(source, text string)) (*child, error) {
 	c := &child{name: name, done: make(chan struct{}), tail: &tail{}}
 	out := &lineWriter{line: func(text string) {
@@ -53,8 +52,7 @@ func startChild(name, executable string, args []string, files []*os.File, line f
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	started := make(chan error, 1)
 	go func() {
-		// The parent in the sense of Pdeathsig is the thread: it must not end
-		// before the child does.
+		// For Pdeathsig the parent is the thread: it must not end before the child does.
 		runtime.LockOSThread()
 		defer close(c.done)
 		if err := cmd.Start(); err != nil {
@@ -63,7 +61,7 @@ func startChild(name, executable string, args []string, files []*os.File, line f
 		}
 		c.process = cmd.Process
 		started <- nil
-		_ = cmd.Wait() // what it says is in ProcessState
+		_ = cmd.Wait() // ProcessState has the result
 		c.status = cmd.ProcessState
 		out.flush()
 	}()
@@ -82,7 +80,6 @@ func (c *child) ended() bool {
 	}
 }
 
-// wait waits for the end of the process until ctx ends.
 func (c *child) wait(ctx context.Context) error {
 	select {
 	case <-c.done:
@@ -92,13 +89,13 @@ func (c *child) wait(ctx context.Context) error {
 	}
 }
 
-// signal sends a signal; a process that has ended is no error.
+// signal sends a signal; that the process has ended is no error.
 func (c *child) signal(sig os.Signal) {
 	_ = c.process.Signal(sig)
 }
 
-// describe says what the last lines that the process printed mean; they themselves are in
-// the log, and here, with how it ended, if that is not known.
+// describe explains the last lines of the process's output. Without an explanation, it returns
+// these lines and the exit status.
 func (c *child) describe() string {
 	s := c.name + " ended: " + c.status.String()
 	last := strings.Join(c.tail.last(), "\n")
@@ -116,7 +113,7 @@ func (c *child) describe() string {
 	return s
 }
 
-// lineWriter hands on whole lines.
+// lineWriter passes on whole lines.
 type lineWriter struct {
 	mu   sync.Mutex
 	buf  []byte
@@ -156,7 +153,7 @@ func (w *lineWriter) flush() {
 	}
 }
 
-// tail keeps the last lines that a child printed.
+// tail keeps the last lines of a child's output.
 type tail struct {
 	mu    sync.Mutex
 	lines []string

@@ -6,18 +6,17 @@ import (
 	"sync"
 )
 
-// progress is how far a machine has come, for those who wait for it.
+// progress is the progress of a machine, for those who wait for it.
 type progress struct {
 	mu       sync.Mutex
 	furthest int   // of phases, counted from 1, without PhaseStopped; 0 before the first
 	over     bool  // Run has returned
-	err      error // what it returned
+	err      error // its error
 	changed  broadcast
 }
 
-// enters notes a phase that the machine enters.
 func (p *progress) enters(phase Phase) {
-	if phase != PhaseStopped { // which is reached when all is closed, see ends
+	if phase != PhaseStopped { // reached when all is closed, see ends
 		p.mu.Lock()
 		p.furthest = max(p.furthest, slices.Index(phases, phase)+1)
 		p.mu.Unlock()
@@ -25,7 +24,7 @@ func (p *progress) enters(phase Phase) {
 	}
 }
 
-// ends notes what Run returns.
+// ends records Run's result.
 func (p *progress) ends(err error) {
 	p.mu.Lock()
 	p.over, p.err = true, err
@@ -33,7 +32,6 @@ func (p *progress) ends(err error) {
 	p.changed.tell()
 }
 
-// look reports whether a phase is reached, and whether and how the machine has ended.
 func (p *progress) look(phase Phase) (reached, over bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -43,5 +41,4 @@ func (p *progress) look(phase Phase) (reached, over bool, err error) {
 	return p.furthest > slices.Index(phases, phase), p.over, p.err
 }
 
-// phases are the phases of a machine in their order.
 var phases = []Phase{PhaseInitializing, PhaseStarting, PhaseBooting, PhaseTerminating, PhaseStopped}

@@ -10,13 +10,12 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// Reconfigure changes the machine's configuration while it runs. What can be
-// changed is changed at once, or as soon as the guest lets it; what cannot is
-// listed in the condition RestartRequired and left. The configuration must be
-// valid, as for [New], and of the same machine: otherwise the error says why not, and the machine goes on with the one that it has. Reconfigure
-// does not wait; [State] tells what has become of it. Of a machine that is ending
-// only the power-down timeout is changed: whatever else were done to the guest now
-// would keep it from shutting down.
+// Reconfigure changes the machine's configuration while it runs. Changes take effect at once, or as
+// soon as the guest permits; those that cannot are listed in the condition RestartRequired. The
+// configuration must be valid, as for [New], and of the same machine: otherwise an error is
+// returned, and the machine keeps its configuration. Reconfigure does not wait; [State] reports the
+// result. For a machine that is ending, only the power-down timeout is changed: any other change
+// could keep the guest from shutting down.
 func (e *Engine) Reconfigure(c runnerconfig.Config) error {
 	c = runnerconfig.Defaulted(c)
 	vm := &c.Runner.VM
@@ -49,21 +48,20 @@ func (e *Engine) Reconfigure(c runnerconfig.Config) error {
 	return nil
 }
 
-// RefuseConfig reports a configuration that could not even be read. The machine
-// goes on with the one that it has.
+// RefuseConfig reports a configuration that could not even be read. The machine keeps its
+// configuration.
 func (e *Engine) RefuseConfig(reason error) {
 	e.message(LevelError, "the new configuration is refused: %v", reason)
 	e.change(func(w *desired) { w.problem = reason.Error() })
 }
 
-// Note reports something that happened around the engine.
+// Note reports a message from outside of the engine.
 func (e *Engine) Note(level Level, text string) { e.message(level, "%s", text) }
 
-// rereadDisplaySecret has the files of the display secret read again.
 func (e *Engine) rereadDisplaySecret() { e.change(func(w *desired) { w.secret = true }) }
 
-// RereadSecrets has the files of the display secret read again, and the documents that the
-// guest is provisioned by, of which a change waits for the next start.
+// RereadSecrets rereads the files of the display secret, and the documents of the guest's
+// provisioning, of which a change waits for the next start.
 func (e *Engine) RereadSecrets() {
 	e.mu.Lock()
 	before := e.desired.config
@@ -81,7 +79,7 @@ func (e *Engine) RereadSecrets() {
 	e.rereadDisplaySecret()
 }
 
-// tellDocuments reports which documents of Secrets are otherwise than at the start.
+// tellDocuments reports which documents of Secrets differ from those at the start.
 func (e *Engine) tellDocuments() {
 	certificate := e.certificateDigest()
 	e.reports(func() {
@@ -96,11 +94,11 @@ func (e *Engine) tellDocuments() {
 	})
 }
 
-// Pause stops the guest until [Engine.Resume]; a guest that is not running yet is
-// paused once it is. The condition GuestExecuting tells what has become of it.
+// Pause stops the guest until [Engine.Resume]; a guest that is not running yet is paused once it
+// is. The condition GuestExecuting reports the result.
 func (e *Engine) Pause() { e.change(func(w *desired) { w.power.Number++; w.power.Pause = true }) }
 
-// Resume lets a paused guest go on, whatever has paused it.
+// Resume resumes a paused guest, whatever has paused it.
 func (e *Engine) Resume() { e.change(func(w *desired) { w.power.Number++; w.power.Pause = false }) }
 
 func check(c *runnerconfig.Config) error {
@@ -110,17 +108,15 @@ func check(c *runnerconfig.Config) error {
 	return nil
 }
 
-// powerdownTimeout is what the guest gets now to shut down.
 func (e *Engine) powerdownTimeout() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return time.Duration(*e.desired.config.Runner.VM.PowerdownTimeout) * time.Second
 }
 
-// Hurry is for a machine that is being stopped: its guest has at most that many seconds to shut
-// down, counted from when it was asked; with force it is not waited for any more, and QEMU is told
-// to quit, as after a second [Engine.Stop]. A time that is not less than what the guest has already
-// changes nothing: the caller may not have more.
+// Hurry shortens the stop of a machine: its guest has at most that many seconds to shut down,
+// counted from when it was asked; with force QEMU is told to quit without waiting for the guest, as
+// after a second [Engine.Stop]. It never lengthens the time.
 func (e *Engine) Hurry(seconds int64, force bool) {
 	e.mu.Lock()
 	less := seconds >= 0 && seconds < *e.desired.config.Runner.VM.PowerdownTimeout
@@ -143,8 +139,8 @@ func (e *Engine) Hurry(seconds int64, force bool) {
 	}
 }
 
-// until ends a context at a time that may be moved meanwhile. The function that
-// it returns must be called.
+// until returns a context that ends at a time which may change meanwhile. The returned function
+// must be called.
 func (e *Engine) until(parent context.Context, at func() time.Time) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(parent)
 	ended := make(chan struct{})

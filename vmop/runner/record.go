@@ -23,8 +23,8 @@ const (
 	uuidName   = "uuid.txt" // VM-Operator's
 )
 
-// record is what a machine's first start decided, and what later starts keep so
-// that the guest sees the same hardware.
+// record holds the decisions of a machine's first start, which later starts keep so that the guest
+// sees the same hardware.
 type record struct {
 	// MachineType is QEMU's versioned machine type.
 	MachineType string `json:"machineType,omitempty"`
@@ -38,7 +38,7 @@ type record struct {
 	Disks map[string]diskRecord `json:"disks,omitempty"`
 }
 
-// firmwareRecord says which ROM the UEFI variables belong to.
+// firmwareRecord is the ROM that the UEFI variables belong to.
 type firmwareRecord struct {
 	Code string `json:"code"`
 	// Vars is the name of the variables' file in the data directory.
@@ -57,7 +57,7 @@ func readRecord(dir string) (record, error) {
 	if err := json.Unmarshal(data, &r); err != nil {
 		return r, fmt.Errorf("read the machine's record %s: %w", filepath.Join(dir, recordName), err)
 	}
-	// A null in the file is no map.
+	// null in the file leaves the map nil.
 	if r.Firmware == nil {
 		r.Firmware = map[qemucmd.FirmwareKind]firmwareRecord{}
 	}
@@ -70,14 +70,12 @@ func readRecord(dir string) (record, error) {
 // oldTemplateName is the copy of its template that VM-Operator's runner keeps.
 const oldTemplateName = "VM.ftl.yaml"
 
-// maxOldTemplate is more than any such template has, in bytes.
+// maxOldTemplate is larger than any such template, in bytes.
 const maxOldTemplate = 1 << 20
 
-// oldMachineType finds the machine type in the template.
 var oldMachineType = regexp.MustCompile(`\bpc-q35-[0-9]+\.[0-9]+\b`)
 
-// takenOverType returns the machine type that the machine had under
-// VM-Operator, "" if that is not known.
+// takenOverType returns the machine type that the machine had under VM-Operator, "" if unknown.
 func takenOverType(dir string) (string, error) {
 	f, err := os.Open(filepath.Join(dir, oldTemplateName))
 	if errors.Is(err, os.ErrNotExist) {
@@ -92,12 +90,12 @@ func takenOverType(dir string) (string, error) {
 	}
 	types := slices.Compact(oldMachineType.FindAllString(string(text), -1))
 	if len(types) != 1 {
-		return "", nil // somebody's own template
+		return "", nil // a custom template
 	}
 	return types[0], nil
 }
 
-// write stores the record if it differs from what is stored.
+// write stores the record if it has changed.
 func (r record) write(dir string) error {
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -114,9 +112,9 @@ func (r record) write(dir string) error {
 	return nil
 }
 
-// keepUUID returns the machine's UUID: the one that is desired, or the one kept
-// in the data directory, or, the first time, a new one. It keeps what it returns,
-// so that one that is withdrawn later leaves the machine what it is.
+// keepUUID returns the machine's UUID: the desired one, or the one kept in the data directory, or,
+// the first time, a new one. It keeps the result, so that the machine stays the same when a desired
+// UUID is withdrawn.
 func (e *Engine) keepUUID(desired string) (string, error) {
 	dir := e.o.Directories.Data
 	path := filepath.Join(dir, uuidName)
@@ -126,7 +124,7 @@ func (e *Engine) keepUUID(desired string) (string, error) {
 		return kept, nil
 	case err == nil:
 		e.message(LevelWarning, "the UUID changes from %s to %s, as vm.uuid says, and with it the MAC addresses that the configuration does not give", kept, desired)
-	case desired != "": // whatever is wrong with the file
+	case desired != "": // regardless of the file's problem
 	case !errors.Is(err, os.ErrNotExist):
 		return "", err
 	}
@@ -152,7 +150,7 @@ func readUUID(path string) (string, error) {
 	return line, nil
 }
 
-// newUUID makes a random UUID (RFC 9562, version 4).
+// newUUID returns a random UUID (RFC 9562, version 4).
 func newUUID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
@@ -161,9 +159,9 @@ func newUUID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[0:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// chooseAddressMap gives a machine that never ran here the map of PCI addresses of
-// new ones; the disks of one that VM-Operator made stay where they were. One that
-// has run, and has no map in its record, has the original.
+// chooseAddressMap gives a machine that never ran here the newest map of PCI addresses, except that
+// the disks of one from VM-Operator keep their addresses. One that has run without a recorded map
+// has the original one.
 func (r *record) chooseAddressMap(vm *runnerconfig.VM) {
 	disks := vm.Disks()
 	switch {
@@ -178,19 +176,18 @@ func (r *record) chooseAddressMap(vm *runnerconfig.VM) {
 	}
 }
 
-// diskRecord is what was decided when an image was first seen: later the guest controls its
-// content, and could write another format's header into it.
+// diskRecord holds the decisions at an image's first use: later the guest controls its content, and
+// could write another format's header into it.
 type diskRecord struct {
 	Format qemucmd.DiskFormat `json:"format"`
 	// Inode distinguishes the file from one that replaced it. Inode numbers are reused; Birth, in
 	// nanoseconds, is not, and is 0 where the file system has no birth times.
 	Inode uint64 `json:"inode"`
 	Birth int64  `json:"birth,omitempty"`
-	// Name is that of the drive.
+	// Name is the drive's.
 	Name string `json:"name,omitempty"`
-	// Image is the source of the image that the disk was made from, if any.
+	// Image is the source of the image that the disk was created from, if any.
 	Image string `json:"image,omitempty"`
-	// Header is the format that a raw image looked like when its guest had ended;
-	// empty is raw.
+	// Header is the format in a raw image's header when its guest had ended; empty is raw.
 	Header qemucmd.DiskFormat `json:"header,omitempty"`
 }

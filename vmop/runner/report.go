@@ -8,18 +8,18 @@ import (
 	"github.com/vmop/sdk/vmop/live"
 )
 
-// preparing is what is said while nothing better is known.
+// preparing is the default message.
 const preparing = "preparing the machine"
 
-// State returns what is known now.
+// State returns the current state.
 func (e *Engine) State() State {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.state.clone()
 }
 
-// reports changes what mu protects and then reports what the change has queued. Whoever only
-// looks at the engine does not wait for a slow reporter.
+// reports changes what mu protects and then reports what the change has queued. Other calls to the
+// engine do not wait for a slow reporter.
 func (e *Engine) reports(change func()) {
 	e.mu.Lock()
 	func() {
@@ -57,13 +57,13 @@ func (e *Engine) update(change func(*State)) {
 		}
 		e.queueState()
 	})
-	if entered != "" { // who waits for it finds it reported
+	if entered != "" { // only now, so that waiters find it reported
 		e.progress.enters(entered)
 	}
 }
 
-// queueState queues the state, with VM-Operator's conditions of it, and then the events of what
-// has changed. The caller holds e.mu.
+// queueState queues the state, with VM-Operator's conditions, and then the events of the changes.
+// It must be called with mu held.
 func (e *Engine) queueState() {
 	now := time.Now()
 	var events []live.Event
@@ -81,7 +81,7 @@ func (e *Engine) queueState() {
 	}
 }
 
-// queueMessage needs e.mu.
+// queueMessage must be called with mu held.
 func (e *Engine) queueMessage(m Message) { e.queued = append(e.queued, report{message: m}) }
 
 func (e *Engine) enter(p Phase, format string, args ...any) {
@@ -93,8 +93,7 @@ func (e *Engine) terminating(message string) {
 	e.update(func(s *State) { s.Message = message })
 }
 
-// consoleClients reports who is connected to the display by a protocol: all of its clients, each
-// with its protocol, as they were found after an event.
+// consoleClients reports the clients of one protocol of the display after an event.
 func (e *Engine) consoleClients(protocol string, clients []live.Client) {
 	e.mu.Lock()
 	var before []live.Client

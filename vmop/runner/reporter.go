@@ -7,7 +7,7 @@ import (
 	"github.com/vmop/sdk/vmop/live"
 )
 
-// Level is how much a message matters.
+// Level is the severity of a message.
 type Level string
 
 // The levels of a [Message].
@@ -17,7 +17,7 @@ const (
 	LevelError   Level = "error"
 )
 
-// slog is the level of a record; a level that is not known is an information.
+// slog returns the level of a record; an unknown level is information.
 func (l Level) slog() slog.Level {
 	switch l {
 	case LevelWarning:
@@ -28,7 +28,7 @@ func (l Level) slog() slog.Level {
 	return slog.LevelInfo
 }
 
-// levelOf is the level with the name of a record's.
+// levelOf returns the level of a record.
 func levelOf(l slog.Level) Level {
 	switch {
 	case l >= slog.LevelError:
@@ -39,27 +39,26 @@ func levelOf(l slog.Level) Level {
 	return LevelInfo
 }
 
-// Message is something that happened.
+// Message is an event of a machine or a line of output.
 type Message struct {
 	Time  time.Time
 	Level Level
-	// Source is "runner", the name of the process that printed Text, or "console"
-	// for what the guest printed on its serial console.
+	// Source is "runner", the name of the process that printed Text, or "console" for output of the
+	// guest's serial console.
 	Source string
 	Text   string
-	// Event is not nil if VM-Operator's runner records this with the machine, as
-	// an event in the cluster.
+	// Event is set if VM-Operator's runner records this with the machine, as an event in the
+	// cluster.
 	Event *live.Event
 }
 
-// Reporter receives what happens to a machine, in its order. The engine calls it from several
-// goroutines, one call at a time, and goes on after the call: an implementation that talks to
-// something slow must buffer. It may look at the engine and stop it ([Engine.State],
-// [Engine.Stop]), but not change it, which is reported and would wait for the call.
+// Reporter receives a machine's states and messages, in order. The engine calls it from several
+// goroutines, one call at a time, and waits for each call: a slow implementation must buffer. It
+// may call [Engine.State] and [Engine.Stop], but must not change the engine otherwise: the change
+// is reported, which would deadlock.
 type Reporter interface {
 	// State reports the whole state after each change.
 	State(State)
-	// Message reports a single event.
 	Message(Message)
 }
 

@@ -2,15 +2,14 @@ package runner
 
 import "strings"
 
-// rootWarning is what there is to say of a runner whose effective user is user, in a
-// user namespace with the map uidMap (user_namespaces(7)); empty if it is not the
-// host's root.
+// rootWarning returns the warning for a runner whose effective user is user, in a user namespace
+// with the map uidMap (user_namespaces(7)); empty if it is not the host's root.
 func rootWarning(user int, uidMap string, inPod bool) string {
 	if user != 0 {
 		return ""
 	}
 	if f := strings.Fields(uidMap); len(f) >= 2 && f[0] == "0" && f[1] != "0" {
-		return "" // somebody else outside
+		return "" // another user outside
 	}
 	if inPod {
 		return "the runner is root, and QEMU with it: a guest that breaks out of QEMU is root in this pod, and of its node where the pod is privileged; " +

@@ -52,9 +52,9 @@ func New(o Options) (*Engine, error) {
 	return e, nil
 }
 
-// Stop asks for the machine's end: the guest is asked to shut down within the power-down timeout. A
-// second Stop makes QEMU quit without waiting for the guest, a third kills it. Stop returns at once
-// and may be called at any time.
+// Stop asks the guest to shut down within the power-down timeout. A second Stop makes QEMU quit
+// without waiting for the guest, a third kills it. Stop returns at once and may be called at any
+// time.
 func (e *Engine) Stop() {
 	e.mu.Lock()
 	i := min(e.requests, stopCount-1)
@@ -64,8 +64,8 @@ func (e *Engine) Stop() {
 }
 
 // Run runs the machine until it ends. The error is nil if the machine ran and the guest shut down,
-// by itself or on request, and if it was asked to stop before the machine ran; the outcome tells
-// these apart. When ctx ends, the machine is stopped without asking the guest.
+// by itself or on request, and if it was stopped before the machine ran; the outcome distinguishes
+// these. When ctx ends, the machine is stopped without asking the guest.
 func (e *Engine) Run(ctx context.Context) (outcome Outcome, err error) {
 	defer func() { e.progress.ends(err) }()
 	defer context.AfterFunc(ctx, func() {
@@ -105,7 +105,7 @@ func (e *Engine) Run(ctx context.Context) (outcome Outcome, err error) {
 }
 
 func (e *Engine) run() (Outcome, error) {
-	// Until the guest runs, any stop may be immediate.
+	// Before the guest runs, a stop may be immediate.
 	start := e.stops[stopAsk]
 	startFailed := func(err error) (Outcome, error) {
 		if start.Err() != nil {
@@ -123,11 +123,11 @@ func (e *Engine) run() (Outcome, error) {
 	if err := e.lockAll(start); err != nil {
 		return startFailed(err)
 	}
-	mapped, _ := os.ReadFile("/proc/self/uid_map") // without the map root is taken for the host's root
+	mapped, _ := os.ReadFile("/proc/self/uid_map") // without the map, root counts as the host's root
 	if warning := rootWarning(os.Geteuid(), string(mapped), len(e.o.Volumes) > 0); warning != "" {
 		e.message(LevelWarning, "%s", warning)
 	}
-	groups := e.deviceGroups() // also of those that are about to be refused
+	groups := e.deviceGroups() // also those of devices about to be refused
 	e.update(func(s *State) {
 		s.Phase, s.Message, s.DeviceGroups = PhaseInitializing, preparing, groups
 	})

@@ -39,7 +39,7 @@ func readSecret(dir, name string) (value string, found bool, err error) {
 	return string(data), true, nil
 }
 
-// displaySecret is the secret as it was read last.
+// displaySecret is the secret as last read.
 type displaySecret struct {
 	password string
 	seen     live.DisplaySecret
@@ -48,11 +48,11 @@ type displaySecret struct {
 func (e *Engine) readDisplaySecret() displaySecret {
 	var s displaySecret
 	password, found, err := readSecret(e.o.DisplaySecretDir, displayPasswordFile)
-	if err == nil && found && password != "" { // empty: it is being written, or none
+	if err == nil && found && password != "" { // an empty password is not written yet, or none
 		sum := sha256.Sum256([]byte(password))
 		s.password, s.seen.Password = password, hex.EncodeToString(sum[:])
 		s.seen.Long = len(password) > live.VNCPasswordBytes
-		// Secrets that were made with echo end in a newline, which QEMU refuses.
+		// Secrets created with echo end in a newline, which QEMU refuses.
 		s.seen.Expiry, _, err = readSecret(e.o.DisplaySecretDir, passwordExpiryFile)
 		s.seen.Expiry = strings.TrimSpace(s.seen.Expiry)
 	}

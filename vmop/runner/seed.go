@@ -15,11 +15,10 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// maxDocument bounds a document that comes from a Secret, in bytes: what a Secret
-// holds.
+// maxDocument is the maximum size of a Secret, in bytes.
 const maxDocument = 1 << 20
 
-// writeSeed makes the NoCloud image. No error has anything of what is in it.
+// writeSeed creates the NoCloud image. Errors must not contain its content.
 func (e *Engine) writeSeed(uuid, path string) error {
 	c := e.o.Config.Runner.CloudInit
 	in, err := e.seedInput(c, uuid)
@@ -40,7 +39,7 @@ func (e *Engine) writeSeed(uuid, path string) error {
 	return nil
 }
 
-// seedInput reads what is not in the configuration.
+// seedInput reads the documents that are not in the configuration.
 func (e *Engine) seedInput(c *runnerconfig.CloudInit, uuid string) (cloudinit.Input, error) {
 	in := cloudinit.Input{MetaData: maps.Clone(c.SeedMetaData(uuid)), MetaDataValues: c.MetaDataValues, UserData: c.UserData, NetworkConfig: c.NetworkConfig}
 	var errs []error
@@ -76,8 +75,8 @@ func (e *Engine) seedInput(c *runnerconfig.CloudInit, uuid string) (cloudinit.In
 	return in, errors.Join(errs...)
 }
 
-// writeAnswers makes the CD with the answers of Windows' setup. No error has anything
-// of what is in it.
+// writeAnswers creates the CD with the answers of Windows' setup. Errors must not contain its
+// content.
 func (e *Engine) writeAnswers(path string) error {
 	c := e.o.Config.Runner.Sysprep
 	var in answercd.Files
@@ -91,7 +90,7 @@ func (e *Engine) writeAnswers(path string) error {
 		}
 		data, err := e.document(f.from)
 		if errors.Is(err, errNoDocument) {
-			continue // one of them is enough
+			continue // one of them suffices
 		}
 		*f.to = data
 		errs = append(errs, err)
@@ -108,7 +107,7 @@ func (e *Engine) writeAnswers(path string) error {
 	return nil
 }
 
-// missingKey says that a Secret has no answers.
+// missingKey is the error when a Secret has no answers.
 func missingKey(c *runnerconfig.Sysprep) error {
 	var keys []string
 	secret := ""
@@ -118,11 +117,10 @@ func missingKey(c *runnerconfig.Sysprep) error {
 	return fmt.Errorf("there is no key %s in the Secret %s, or no such Secret: add it, and the machine starts", strings.Join(keys, " or "), secret)
 }
 
-// errNoDocument says that a Secret does not have a key, or does not exist.
+// errNoDocument is the error when a Secret or its key does not exist.
 var errNoDocument = errors.New("add it, and the machine starts")
 
-// document reads a document that is a key of a Secret; it is not nil unless there is
-// an error.
+// document reads a document that is a key of a Secret; without an error it is never nil.
 func (e *Engine) document(s *runnerconfig.CloudInitSource) ([]byte, error) {
 	data, err := e.keyOf(s, s.Key, s.File)
 	if errors.Is(err, errNoDocument) && s.OtherKey != "" {
@@ -160,8 +158,8 @@ func (e *Engine) keyOf(s *runnerconfig.CloudInitSource, key, file string) ([]byt
 	return data, nil
 }
 
-// withDigests is a configuration that knows the contents of its documents by their
-// digests, so that a change of one is seen as what it is: one for the next start.
+// withDigests returns the configuration with the digests of its documents' contents: a change of
+// one is then a change for the next start.
 func (e *Engine) withDigests(c runnerconfig.Config) runnerconfig.Config {
 	if len(c.Runner.Sources()) == 0 {
 		return c

@@ -10,7 +10,7 @@ import (
 	"github.com/vmop/sdk/vmop/live"
 )
 
-// checkShare refuses what is no folder: its server would say so less clearly.
+// checkShare refuses what is not a directory, with a clearer error than the server's.
 func checkShare(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -22,8 +22,8 @@ func checkShare(dir string) error {
 	return nil
 }
 
-// servesShare waits for the end of a process that serves a share. Unless the
-// machine has ended, too, it goes on without the folder.
+// servesShare waits for the end of a process that serves a share. Unless the machine has ended,
+// too, it goes on without the folder.
 func (e *Engine) servesShare(m *machine, h *child) {
 	<-h.done
 	grace, cancel := context.WithTimeout(context.Background(), helperGrace)
@@ -38,8 +38,7 @@ func (e *Engine) servesShare(m *machine, h *child) {
 	e.wakeFollower()
 }
 
-// shareConditions say whether the guest's folders are served; a machine without any
-// has none.
+// shareConditions report whether the guest's folders are served; a machine without any has none.
 func (e *Engine) shareConditions() []live.Condition {
 	if len(e.o.Config.Runner.VM.Shares) == 0 {
 		return nil

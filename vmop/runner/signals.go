@@ -7,13 +7,12 @@ import (
 	"time"
 )
 
-// SameRequest is the time in which two requests to stop are one: a key repeats
-// while it is held down, and timeout(1) sends its signal to the process and then to
-// its group.
+// SameRequest is the time in which two requests to stop count as one: a key repeats while it is
+// held down, and timeout(1) sends its signal to the process and then to its group.
 const SameRequest = 300 * time.Millisecond
 
-// Debounced calls f for a call that has none within [SameRequest] before it. It is
-// for one goroutine.
+// Debounced returns a function that calls f unless it was called within [SameRequest] before. It is
+// not safe for concurrent use.
 func Debounced(f func()) func() {
 	var last time.Time
 	return func() {
@@ -24,10 +23,10 @@ func Debounced(f func()) func() {
 	}
 }
 
-// TakeQuitSignal lets the process's QUIT end the machine without waiting for the guest,
-// until the function that it returns is called, which waits for it. Other than TERM it
-// means the same however often it comes and however late: QEMU is told to quit, and is
-// never killed for it as by a third [Engine.Stop]. The state says that it is taken.
+// TakeQuitSignal makes SIGQUIT end the machine without waiting for the guest, until the returned
+// function is called, which waits for a call in progress. Unlike SIGTERM, it has the same effect
+// however often and late it comes: QEMU is told to quit, but never killed as by a third
+// [Engine.Stop]. [State.QuitSignal] reports it.
 func (e *Engine) TakeQuitSignal() (end func()) {
 	end = onSignals(func() { e.Hurry(-1, true) }, syscall.SIGQUIT)
 	e.mu.Lock()
@@ -36,10 +35,10 @@ func (e *Engine) TakeQuitSignal() (end func()) {
 	return end
 }
 
-// OnStopSignals calls f for each TERM, INT and HUP until the function that it
-// returns is called, which waits for it: f is [Debounced] of [Engine.Stop], as a
-// rule. A log that nobody reads any more is no reason to stop, so PIPE does
-// nothing; it is caught rather than ignored, which children would inherit.
+// OnStopSignals calls f for each SIGTERM, SIGINT and SIGHUP until the returned function is called,
+// which waits for a call in progress: f is usually [Debounced] of [Engine.Stop]. SIGPIPE does
+// nothing, since a closed log is no reason to stop; it is caught rather than ignored, which
+// children would inherit.
 func OnStopSignals(f func()) (end func()) {
 	return onSignals(f, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 }

@@ -10,8 +10,8 @@ import (
 // mainChannel is the type of the channel that each SPICE client has once.
 const mainChannel = 1
 
-// observeSPICE finds out who is connected to the display by SPICE. The events are not
-// added up: a client has many channels, and one on a UNIX socket no address.
+// observeSPICE queries the display's SPICE clients. Its events cannot be summed up: a client has
+// many channels, and one on a UNIX socket no address.
 func (f *follower) observeSPICE(ctx context.Context, _ desired) error {
 	info, err := answer(ctx, f.client, qmp.QuerySpice{})
 	if err != nil {

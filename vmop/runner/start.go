@@ -13,8 +13,8 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// startAll starts the helpers and QEMU, applies the configuration and lets the
-// guest go. Where it fails, what it returns is to be aborted.
+// startAll starts the helpers and QEMU, applies the configuration and starts the guest. On an
+// error, the returned machine must be aborted.
 func (e *Engine) startAll(ctx context.Context, cmd qemucmd.Command, con *console) (*machine, error) {
 	m := &machine{}
 	for _, h := range cmd.Helpers {
@@ -78,8 +78,8 @@ func (e *Engine) publish(s qemucmd.NamedSocket) {
 	e.update(func(st *State) { st.Sockets[string(s.Purpose)] = s.Path })
 }
 
-// startHelper starts a process that listens on a socket which exists before it
-// does: there is nothing to wait for.
+// startHelper starts a process that listens on a socket which exists before it does, so that
+// nothing has to wait for it.
 func (e *Engine) startHelper(m *machine, h qemucmd.Helper) error {
 	file, err := listenFile(h.Socket)
 	if err != nil {
@@ -107,7 +107,7 @@ func (e *Engine) startQEMU(m *machine, cmd qemucmd.Command) error {
 	if err != nil {
 		return fmt.Errorf("monitor: %w", err)
 	}
-	// QEMU inherits the locks and so holds them as long as it lives.
+	// QEMU inherits the locks and holds them as long as it lives.
 	e.memory = readMemoryEvents(ownCgroup())
 	files := slices.Concat([]*os.File{monitor}, e.inherited, e.locks)
 	c, err := startChild("qemu", cmd.Executable, cmd.Args(), files, e.childLine)
@@ -136,7 +136,7 @@ func (e *Engine) connect(ctx context.Context, cmd qemucmd.Command) (*qmp.Client,
 	return nil, errors.New("the command has no monitor")
 }
 
-// abort ends whatever of a machine was started; the guest has not run.
+// abort ends all started processes of a machine; the guest has not run.
 func (e *Engine) abort(m *machine) error {
 	if m == nil {
 		return nil
@@ -153,11 +153,11 @@ func (e *Engine) abort(m *machine) error {
 	}
 	m.login.close()
 	for _, h := range slices.Concat(m.helpers, m.servers) {
-		h.signal(sigTERM) // a QEMU that never connected to it does not hang up, either
+		h.signal(sigTERM) // it does not end by itself if QEMU never connected
 	}
 	return errors.Join(append(errs, endHelpers(slices.Concat(m.helpers, m.servers)))...)
 }
 
-// rareEvents are those of which none may be lost: no query returns what they contain. They have a
-// buffer of their own, because a guest can cause any number of the others.
+// rareEvents must not be lost: no query returns their content. They have a buffer of their own,
+// because a guest can cause any number of the others.
 var rareEvents = []string{qmp.ShutdownEvent{}.QMPEvent(), qmp.ResetEvent{}.QMPEvent(), qmp.GuestPanickedEvent{}.QMPEvent(), qmp.GuestCrashLoadedEvent{}.QMPEvent()}

@@ -14,24 +14,24 @@ import (
 	"github.com/vmop/sdk/vmop/live"
 )
 
-// StateFile keeps the last [State] in a file, for other programs to read. The
-// file is replaced as a whole: a reader sees the old state or the new one.
+// StateFile writes the last [State] to a file for other programs. The file is replaced as a whole:
+// a reader sees the old state or the new one.
 type StateFile struct {
-	// Path of the file.
+	// Path is the file.
 	Path string
 
 	mu    sync.Mutex
 	err   error
-	phase Phase     // that is durable
-	at    time.Time // of the last state that is
+	phase Phase     // of the last durable state
+	at    time.Time // of the last durable state
 }
 
-// statePause is the least time between two states of one phase that wait for the
-// storage: a guest can cause more than a thousand a second.
+// statePause is the least time between two states of one phase that are synced to storage: a guest
+// can cause more than a thousand a second.
 const statePause = time.Second
 
-// durable decides whether a state waits for the storage. What the storage has not got
-// when the power fails is about a machine that has lost it, too.
+// durable decides whether a state is synced. A state that a power failure loses is about a machine
+// that the failure ended, too.
 func (f *StateFile) durable(phase Phase, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -42,8 +42,7 @@ func (f *StateFile) durable(phase Phase, now time.Time) bool {
 	return true
 }
 
-// State implements [Reporter]. Of a machine that another engine may have, nothing is
-// written.
+// State implements [Reporter]. It writes nothing about a machine that another engine may have.
 func (f *StateFile) State(s State) {
 	if s.Unlocked {
 		return
@@ -61,7 +60,7 @@ func (f *StateFile) State(s State) {
 	f.err = err
 }
 
-// Message implements [Reporter]; messages are not kept.
+// Message implements [Reporter]; messages are not written.
 func (f *StateFile) Message(Message) {}
 
 // Err is the error of the last write.
@@ -71,8 +70,7 @@ func (f *StateFile) Err() error {
 	return f.err
 }
 
-// ReadState reads a file that a [StateFile] wrote. A file that does not exist
-// is fs.ErrNotExist.
+// ReadState reads the file of a [StateFile]. The error is fs.ErrNotExist if it does not exist.
 func ReadState(path string) (State, error) {
 	var s State
 	data, err := readRegular(path)
@@ -83,7 +81,7 @@ func ReadState(path string) (State, error) {
 		return s, fmt.Errorf("read machine state %s: %w", path, err)
 	}
 	for i := range s.Conditions {
-		if c := &s.Conditions[i]; c.Type == "RestartRequired" { // by a runner of 0.3 and before
+		if c := &s.Conditions[i]; c.Type == "RestartRequired" { // from a runner of 0.3 or before
 			c.Type, c.Reason = live.RestartRequired, live.ReasonNoRestartRequired
 			if c.Status == live.True {
 				c.Reason = live.ReasonChangesPendingRestart
@@ -93,8 +91,7 @@ func ReadState(path string) (State, error) {
 	return s, nil
 }
 
-// readRegular reads a file, and fails for anything else: a read of a FIFO would wait for a
-// process that writes to it.
+// readRegular reads a regular file, and fails for others: reading a FIFO would block.
 func readRegular(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {

@@ -29,10 +29,10 @@ func (e *Engine) supervise(m *machine) (Outcome, error) {
 		forced, stuck = e.powerDown(e.stops[stopQuit], e.stops[stopKill], m)
 	}
 	if stuck != nil {
-		// The process is beyond reach, and so are the events that it would close.
+		// The process cannot be killed, and its events do not end.
 		return Outcome{Cause: CauseQEMUFailure}, fmt.Errorf("QEMU (process %d) is stuck: %w", m.qemu.process.Pid, stuck)
 	}
-	// Its last events are in the socket.
+	// The socket may still hold its last events.
 	select {
 	case <-m.client.Done():
 	case <-time.After(eventGrace):
@@ -44,15 +44,15 @@ func (e *Engine) supervise(m *machine) (Outcome, error) {
 	return e.judge(m, forced, failed)
 }
 
-// startWatchers begins all that goes on beside QEMU until it has ended, or until the machine is
-// terminated where a running one is needed. Helpers that have ended come out of the channel.
+// startWatchers starts the goroutines that run until QEMU has ended, or until running ends for
+// those that need a running machine. The channel receives helpers that have ended.
 func (e *Engine) startWatchers(running context.Context, m *machine, watching *sync.WaitGroup) <-chan *child {
 	watching.Go(func() { e.watchAll(m) })
 	if m.guest != nil {
 		watching.Go(func() { m.guest.follow(running) })
 	}
 	if m.login != nil {
-		watching.Go(func() { m.login.follow(context.Background(), m.client) }) // which ends with QEMU
+		watching.Go(func() { m.login.follow(context.Background(), m.client) }) // it ends with QEMU
 	}
 	watching.Go(func() { m.follower.follow(running) })
 	watching.Go(func() { e.boundEnd(m) })
@@ -69,8 +69,8 @@ func (e *Engine) startWatchers(running context.Context, m *machine, watching *sy
 	return helperEnded
 }
 
-// awaitEnd waits until QEMU has ended, or the machine is to: somebody asks for it, or a
-// helper has ended, which is returned.
+// awaitEnd waits until QEMU has ended, a stop is requested, or a helper has ended, which is
+// returned.
 func (e *Engine) awaitEnd(m *machine, helperEnded <-chan *child) (failed *child) {
 	select {
 	case <-m.qemu.done:

@@ -15,13 +15,13 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// formerFiles are the files in a data directory that VM-Operator's runner, or what
-// it started, wrote: the UUID, the UEFI variables and the state of the TPM.
+// formerFiles are the files in a data directory that VM-Operator's runner and its children wrote:
+// the UUID, the UEFI variables and the state of the TPM.
 func formerFiles() []string {
 	return append([]string{uuidName, runnerconfig.FirmwareVars}, tpmFiles()...)
 }
 
-// tpmFiles are swtpm's, with what it leaves when it is killed while it writes.
+// tpmFiles are swtpm's, including what it leaves when it is killed while it writes.
 func tpmFiles() []string {
 	return []string{
 		".lock", "tpm2-00.permall", "tpm2-00.savestate", "tpm2-00.volatilestate",
@@ -29,14 +29,13 @@ func tpmFiles() []string {
 	}
 }
 
-// TakeOverData gives the files of a machine that VM-Operator's runner wrote as root
-// to a user and the group of the same number: those of a data directory, images of
-// disks, and the directories that they are in. It needs CAP_CHOWN and to be root.
+// TakeOverData changes the owner of a machine's files, written as root by VM-Operator's runner, to
+// a user and the group of the same number: those of a data directory, images of disks, and their
+// directories. It needs CAP_CHOWN and must run as root.
 //
-// Nothing else is changed: what is not root's, what has a name that VM-Operator did
-// not give, what has a second name (a hard link), what is a symbolic link or on
-// another file system, and what the group may write already. To do it once more
-// changes nothing.
+// It does not change files that are not root's, that have names other than VM-Operator's, that have
+// hard links, that are symbolic links or on another file system, or that the group may already
+// write. It may be repeated.
 func TakeOverData(user int, data string, images []string) error {
 	in := map[string][]string{data: formerFiles()}
 	dirs := []string{data}
@@ -57,8 +56,8 @@ func TakeOverData(user int, data string, images []string) error {
 	return errors.Join(errs...)
 }
 
-// giveDirectory gives files of a directory to a user, and then the directory
-// itself: what is interrupted is done once more.
+// giveDirectory changes the owner of files of a directory, and then of the directory itself: if
+// interrupted, it is repeated.
 func giveDirectory(user int, dir string, files []string) (err error) {
 	root, err := openPath(unix.AT_FDCWD, dir, unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if errors.Is(err, os.ErrNotExist) {
@@ -83,7 +82,7 @@ func giveFile(user, dir int, name string) (err error) {
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, unix.ELOOP), errors.Is(err, unix.EXDEV):
 		return nil
 	case errors.Is(err, os.ErrPermission):
-		return nil // the directory is closed to root without further rights: it is another user's
+		return nil // another user's directory, closed to root without further rights
 	case err != nil:
 		return err
 	}
@@ -91,7 +90,7 @@ func giveFile(user, dir int, name string) (err error) {
 	return give(user, f, false)
 }
 
-// openPath opens a file without any access to it.
+// openPath opens a file without any access to it (O_PATH).
 func openPath(dir int, name string, flags, resolve uint64) (*os.File, error) {
 	fd, err := unix.Openat2(dir, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | flags, Resolve: resolve})
 	if err != nil {
@@ -100,7 +99,6 @@ func openPath(dir int, name string, flags, resolve uint64) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// give gives away what VM-Operator's runner may have written.
 func give(user int, f *os.File, directory bool) error {
 	var s unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &s); err != nil {
@@ -115,9 +113,8 @@ func give(user int, f *os.File, directory bool) error {
 	return nil
 }
 
-// isRoots reports whether a file or a directory is one of root's that a user cannot
-// use by the group of the same number. A file with more names than one may be
-// something else elsewhere.
+// isRoots reports whether a file or directory is root's and cannot be used by the group of the same
+// number as user. A file with hard links does not count: it may belong to something else.
 func isRoots(s *unix.Stat_t, user uint32, directory bool) bool {
 	kind, needed := uint32(unix.S_IFREG), uint32(0o060)
 	if directory {
@@ -137,8 +134,8 @@ func existing(dir string, names []string) (paths []string) {
 	return paths
 }
 
-// checkWritable looks at what the machine writes and somebody else may have made:
-// QEMU and swtpm would say of it only that it is not permitted.
+// checkWritable checks what the machine writes and another user may have created: QEMU and swtpm
+// would only report a lack of permission.
 func (e *Engine) checkWritable() error {
 	data, vm := e.o.Directories.Data, &e.o.Config.Runner.VM
 	paths := []string{data}
@@ -156,7 +153,7 @@ func (e *Engine) checkWritable() error {
 		}
 		path := d.Where()
 		if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) && d.Size > 0 {
-			path = filepath.Dir(path) // it is going to be made there
+			path = filepath.Dir(path) // it will be created there
 		}
 		paths = append(paths, path)
 	}
@@ -164,7 +161,7 @@ func (e *Engine) checkWritable() error {
 	for _, path := range paths {
 		var s unix.Stat_t
 		if unix.Stat(path, &s) != nil {
-			continue // what is missing is made, or missed by who needs it
+			continue // a missing file is created or reported later
 		}
 		mode := uint32(unix.R_OK | unix.W_OK)
 		switch s.Mode & unix.S_IFMT {
@@ -199,8 +196,8 @@ func mountInfo() string {
 	return string(data)
 }
 
-// chownCommand is what gives files to a user and its group, with their paths as the
-// file systems have them that they are on: those of the node or of the server.
+// chownCommand returns the command that gives files to a user and its group, with the paths on the
+// file systems of the node or of the server.
 func chownCommand(user int, mountInfo string, paths []string) string {
 	words := []string{"chown", fmt.Sprintf("%d:%[1]d", user)}
 	var on []string
@@ -218,8 +215,8 @@ func chownCommand(user int, mountInfo string, paths []string) string {
 	return line
 }
 
-// behindMount finds what is mounted where a path is: the path in that file system,
-// and what the file system is of. The mount table is that of proc_pid_mountinfo(5).
+// behindMount returns a path within its file system, and the file system's source, from the mount
+// table (proc_pid_mountinfo(5)).
 func behindMount(mountInfo, path string) (where, system string) {
 	where, longest := path, -1
 	for line := range strings.Lines(mountInfo) {

@@ -17,9 +17,8 @@ import (
 // vhostDevice moves packets between a guest and its tap interface in the kernel.
 const vhostDevice = "/dev/vhost-net"
 
-// PrepareTaps makes the tap interfaces of a line of [runnerconfig.FormatTaps] for
-// a user, for a runner that takes them over with [OpenTaps]. It needs
-// CAP_NET_ADMIN.
+// PrepareTaps creates the tap interfaces of a line of [runnerconfig.FormatTaps] for a user, for a
+// runner that takes them over with [OpenTaps]. It needs CAP_NET_ADMIN.
 func PrepareTaps(line string, user int) error {
 	taps, err := runnerconfig.ParseTaps(line)
 	if err != nil {
@@ -34,9 +33,8 @@ func PrepareTaps(line string, user int) error {
 	return errors.Join(errs...)
 }
 
-// OpenTaps takes over the interfaces that [PrepareTaps] made. They end with this
-// process, or with the QEMU that they are handed to: call it before anything else
-// can fail.
+// OpenTaps takes over the interfaces that [PrepareTaps] created. They are deleted with this
+// process, or with the QEMU that gets them: call it before anything else can fail.
 func OpenTaps(line string) (map[int]*tap.Device, error) {
 	taps, err := runnerconfig.ParseTaps(line)
 	if err != nil {
@@ -66,9 +64,9 @@ func closeTaps(taps map[int]*tap.Device) error {
 	return errors.Join(errs...)
 }
 
-// openTaps opens the tap interfaces of the machine and hands them to QEMU: those
-// that were prepared, else new ones, by this process's own privileges or by QEMU's
-// bridge helper, which QEMU itself could not run under its sandbox.
+// openTaps opens the machine's tap interfaces for QEMU: the prepared ones, otherwise new ones, with
+// this process's own privileges or by QEMU's bridge helper, which QEMU itself could not run under
+// its sandbox.
 func (e *Engine) openTaps(ctx context.Context) (map[int]runnerconfig.Tap, error) {
 	vm := &e.o.Config.Runner.VM
 	facts := map[int]runnerconfig.Tap{}
@@ -87,7 +85,7 @@ func (e *Engine) openTaps(ctx context.Context) (map[int]runnerconfig.Tap, error)
 		for _, q := range d.Queues {
 			t.FDs = append(t.FDs, e.handOver(q))
 		}
-		d.Queues = nil // the engine has them now
+		d.Queues = nil // the engine has taken them over
 		t.VhostFDs = e.openVhost(len(t.FDs))
 		e.message(LevelInfo, "network %d is the interface %s of bridge %s", i, d.Name, bridgeName(n.Bridge))
 		facts[i] = t
@@ -122,9 +120,9 @@ func (e *Engine) newTap(ctx context.Context, bridge string, queues int) (*tap.De
 	return d, nil
 }
 
-// openVhost opens the kernel's back end once for each queue, where this host and
-// this user have it; without it QEMU moves the packets. Software emulation cannot
-// use it: nothing would wake the guest.
+// openVhost opens the kernel's back end once for each queue, if this host and this user have it;
+// without it QEMU moves the packets. Software emulation cannot use it: nothing would wake the
+// guest.
 func (e *Engine) openVhost(queues int) []int {
 	if !e.o.Host.KVM || e.o.Config.Runner.VM.Accelerator == string(qemucmd.AcceleratorTCG) {
 		return nil

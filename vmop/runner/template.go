@@ -14,10 +14,9 @@ import (
 // templateName is the copy of a custom machine type in the data directory.
 const templateName = "machine.tmpl"
 
-// LoadTemplate reads the custom machine type that a configuration names, from
-// dir unless the name is absolute. The first start keeps a copy in dataDir,
-// which later starts use unless the configuration asks to update it. The
-// standard machine is the empty string.
+// LoadTemplate reads the custom machine type that a configuration names, from dir unless the name
+// is absolute. The first start keeps a copy in dataDir, which later starts use unless the
+// configuration asks to update it. The standard machine is the empty string.
 func LoadTemplate(c *runnerconfig.Config, dir, dataDir string) (string, error) {
 	if c == nil {
 		return "", nil

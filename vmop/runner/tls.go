@@ -12,18 +12,17 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// withoutAuthority makes a directory for the display's certificates if who gave them
-// gave none of an authority, as cert-manager does for issuers such as ACME's. QEMU and
-// SPICE do not start without the file, and look at it only where clients have
-// certificates: the display's own is put in its place. The key stays where it is.
-// The directory is empty if none is needed.
+// withoutAuthority creates a directory for display certificates that come without an authority's,
+// as from cert-manager for issuers such as ACME's. QEMU and SPICE do not start without that file,
+// but only use it for clients with certificates: a copy of the display's own replaces it. The key
+// stays where it is. The directory is empty if none is needed.
 func (e *Engine) withoutAuthority() (string, error) {
 	d := e.o.Config.Runner.VM.Display
 	if d == nil || d.TLS == nil {
 		return "", nil
 	}
 	if _, err := os.Stat(filepath.Join(d.TLS.Dir, qemucmd.TLSCAFile)); !errors.Is(err, fs.ErrNotExist) {
-		return "", nil // what else is wrong with it is found later
+		return "", nil // other problems are reported later
 	}
 	dir := filepath.Join(e.o.Directories.Runtime, "display-tls")
 	if err := os.RemoveAll(dir); err != nil {
@@ -42,8 +41,8 @@ func (e *Engine) withoutAuthority() (string, error) {
 	return dir, nil
 }
 
-// certificateDigest is a digest of what the display identifies itself by; empty if it does not, or
-// if the certificate or its key is missing. It is never reported.
+// certificateDigest returns the digest of the display's certificate and key; empty if one is
+// missing. It is never reported.
 func (e *Engine) certificateDigest() string {
 	d := e.o.Config.Runner.VM.Display
 	if d == nil || d.TLS == nil {
@@ -60,7 +59,7 @@ func (e *Engine) certificateDigest() string {
 	return runnerconfig.ContentDigest(all)
 }
 
-// readBounded reads a file that has at most that many bytes.
+// readBounded reads a file of at most that many bytes.
 func readBounded(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -9,25 +9,24 @@ import (
 	"os"
 )
 
-// uefiVars is what matters here of a file with UEFI variables.
 type uefiVars struct {
-	// fourMiB is whether the variables belong to the 4 MiB flash layout.
+	// fourMiB reports whether the variables belong to the 4 MiB flash layout.
 	fourMiB bool
-	// enrolled is whether a platform key is there: the firmware enforces Secure Boot, and only
-	// then.
+	// enrolled reports whether there is a platform key: without one, the firmware does not enforce
+	// Secure Boot.
 	enrolled bool
 }
 
 const (
 	// flash2M is the size of the variables in the 2 MiB flash layout, in bytes.
 	flash2M = 128 << 10
-	// code2M is the most that the code has in the 2 MiB flash layout, in bytes.
+	// code2M is the maximum size of the code in the 2 MiB flash layout, in bytes.
 	code2M = 2 << 20
-	// maxVars is the most that is read, in bytes; the 4 MiB layout has 528 KiB.
+	// maxVars bounds the bytes read; the 4 MiB layout has 528 KiB.
 	maxVars = 8 << 20
 )
 
-// GUIDs as they are stored, from EDK2's MdeModulePkg.
+// GUIDs as stored, from EDK2's MdeModulePkg.
 var (
 	// gEfiSystemNvDataFvGuid: the volume has variables.
 	guidNVData = []byte{0x8d, 0x2b, 0xf1, 0xff, 0x96, 0x76, 0x8b, 0x4c, 0xa9, 0x85, 0x27, 0x47, 0x07, 0x5b, 0x4f, 0x50}
@@ -37,9 +36,9 @@ var (
 	guidGlobal = []byte{0x61, 0xdf, 0xe4, 0x8b, 0xca, 0x93, 0xd2, 0x11, 0xaa, 0x0d, 0x00, 0xe0, 0x98, 0x03, 0x2b, 0x8c}
 )
 
-// parseUEFIVars looks at a file of variables: a firmware volume that holds the
-// variables and, in its second half, room for a copy of the first half while that
-// is rewritten. The firmware would silently make anything else empty.
+// parseUEFIVars parses a file of variables: a firmware volume with the variables and, in its second
+// half, room for a copy of the first half while that is rewritten. The firmware would silently
+// replace anything else by an empty volume.
 func parseUEFIVars(data []byte) (uefiVars, error) {
 	var none uefiVars
 	size := uint64(len(data))
@@ -60,20 +59,19 @@ func parseUEFIVars(data []byte) (uefiVars, error) {
 	return uefiVars{fourMiB: size > flash2M, enrolled: hasPlatformKey(volume)}, nil
 }
 
-// isVolume reports whether data starts with a firmware volume of variables
-// (PI specification, EFI_FIRMWARE_VOLUME_HEADER).
+// isVolume reports whether data starts with a firmware volume of variables (PI specification,
+// EFI_FIRMWARE_VOLUME_HEADER).
 func isVolume(data []byte) bool {
 	return len(data) >= 72 && bytes.Equal(data[16:32], guidNVData) && string(data[40:44]) == "_FVH"
 }
 
-// hasPlatformKey looks for the variable PK. A list that cannot be read to its
-// end is one without.
+// hasPlatformKey reports whether the variable PK exists. A malformed list has none.
 func hasPlatformKey(volume []byte) bool {
 	const (
 		storeHeader    = 28     // VARIABLE_STORE_HEADER
 		variableHeader = 60     // AUTHENTICATED_VARIABLE_HEADER
 		startID        = 0x55aa // of each variable
-		added          = 0x3f   // its states: valid,
+		added          = 0x3f   // states: valid,
 		moving         = 0x3e   // and valid until its successor is
 	)
 	name := []byte{'P', 0, 'K', 0, 0, 0}
@@ -100,14 +98,13 @@ func hasPlatformKey(volume []byte) bool {
 	return false
 }
 
-// readUEFIVars reads a file of variables. One that does not exist is
-// os.ErrNotExist.
+// readUEFIVars reads a file of variables. The error is os.ErrNotExist if it does not exist.
 func readUEFIVars(path string) (uefiVars, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return uefiVars{}, err
 	}
-	if !info.Mode().IsRegular() { // opening a pipe would wait
+	if !info.Mode().IsRegular() { // opening a FIFO would block
 		return uefiVars{}, fmt.Errorf("it is no file: %s", info.Mode().Type())
 	}
 	f, err := os.Open(path)
@@ -118,7 +115,6 @@ func readUEFIVars(path string) (uefiVars, error) {
 	return readVars(f)
 }
 
-// readVars is readUEFIVars of an open file.
 func readVars(f *os.File) (uefiVars, error) {
 	data, err := io.ReadAll(io.NewSectionReader(f, 0, maxVars+1))
 	if err != nil {
@@ -130,8 +126,8 @@ func readVars(f *os.File) (uefiVars, error) {
 	return parseUEFIVars(data)
 }
 
-// checkTemplate refuses variables that do not belong to the code, before they
-// become a machine's. Secure Boot without keys would be none.
+// checkTemplate refuses a template of variables that does not belong to the code. Secure Boot
+// without keys would enforce nothing.
 func checkTemplate(template, code string, secure bool) error {
 	vars, err := readUEFIVars(template)
 	if err != nil {

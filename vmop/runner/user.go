@@ -13,18 +13,18 @@ import (
 	"strings"
 )
 
-// resourceUser is a process that has what a machine wants.
+// resourceUser is a process that uses a resource that the machine needs.
 type resourceUser struct {
-	// pid is 0 where the process is not to be seen, as those of other users are not.
+	// pid is 0 if the process is not visible, such as those of other users.
 	pid        int
 	executable string
-	// uid is whose it is, if pid is 0; -1 is unknown.
+	// uid is the owner if pid is 0; -1 is unknown.
 	uid int
-	// dataDir is that of the machine that it is the QEMU of; empty if it is none.
+	// dataDir is the data directory of the machine whose QEMU it is; empty if it is none.
 	dataDir string
 }
 
-// nameUser names a process for people; "" if it is not known at all.
+// nameUser names a process for people; "" if it is unknown.
 func (e *Engine) nameUser(u resourceUser) string {
 	switch {
 	case u.pid == 0 && u.uid < 0:
@@ -48,11 +48,10 @@ func (e *Engine) nameUser(u resourceUser) string {
 	return fmt.Sprintf("process %d (%s)", u.pid, u.executable)
 }
 
-// nobody is no process that could be named.
 func nobody() resourceUser { return resourceUser{uid: -1} }
 
-// imageUser is a process, not this one, that has an image open: a QEMU before others,
-// which may only read it.
+// imageUser returns another process that has an image open, preferably a QEMU: others may only read
+// it.
 func imageUser(path string) resourceUser {
 	want, err := os.Stat(path)
 	if err != nil {
@@ -64,14 +63,14 @@ func imageUser(path string) resourceUser {
 	})
 }
 
-// portUser is a process that listens on a port of an address; "" and unspecified
-// addresses are all of them.
+// portUser returns a process that listens on a port of an address; "" and unspecified addresses are
+// all of them.
 func portUser(protocol, address string, port int) resourceUser {
 	out := nobody()
 	for _, table := range []string{protocol, protocol + "6"} {
 		text, err := os.ReadFile("/proc/net/" + table)
 		if err != nil {
-			continue // no IPv6, for example
+			continue // for example without IPv6
 		}
 		for _, l := range listeners(string(text), protocol == "udp") {
 			if !l.meets(address, port) {
@@ -87,21 +86,20 @@ func portUser(protocol, address string, port int) resourceUser {
 	return out
 }
 
-// listener is a socket of /proc/net/tcp and its like, see proc(5).
+// listener is a socket of /proc/net/tcp and the like, see proc(5).
 type listener struct {
 	address netip.AddrPort
 	uid     int
 	inode   string
 }
 
-// meets reports whether no other process can listen on a port of an address beside it.
+// meets reports whether the listener prevents others from listening on a port of an address.
 func (l listener) meets(address string, port int) bool {
 	a, err := netip.ParseAddr(address)
 	return int(l.address.Port()) == port && (err != nil || a.IsUnspecified() || l.address.Addr().IsUnspecified() || l.address.Addr() == a)
 }
 
-// listeners reads such a table: of TCP the sockets that listen, of UDP those that are not
-// connected.
+// listeners parses such a table: TCP's listening sockets, and UDP's that are not connected.
 func listeners(text string, udp bool) []listener {
 	state := "0A"
 	if udp {
@@ -123,8 +121,8 @@ func listeners(text string, udp bool) []listener {
 	return out
 }
 
-// procAddress reads an address of these tables: words of four bytes, each as the number
-// that it is on a machine whose numbers begin with their last byte.
+// procAddress parses an address of these tables: words of four bytes, each printed as a
+// little-endian number.
 func procAddress(text string) (netip.AddrPort, bool) {
 	digits, port, _ := strings.Cut(text, ":")
 	n, err := strconv.ParseUint(port, 16, 16)
@@ -139,8 +137,7 @@ func procAddress(text string) (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(a.Unmap(), uint16(n)), ok
 }
 
-// findUser is a process, not this one, with a descriptor that has is true of: a QEMU
-// before others.
+// findUser returns another process with a descriptor for which has returns true, preferably a QEMU.
 func findUser(has func(fd string) bool) resourceUser {
 	procs, err := os.ReadDir("/proc")
 	if err != nil {
@@ -172,15 +169,15 @@ func findUser(has func(fd string) bool) resourceUser {
 	return out
 }
 
-// machineOf is the data directory of the machine that a QEMU runs, by the lock that it
-// holds; "" if it was not started by a runner.
+// machineOf returns the data directory of a QEMU's machine, by the lock that it holds; "" if no
+// runner started it.
 func machineOf(dir string, fds []os.DirEntry) string {
 	for _, fd := range fds {
 		link, err := os.Readlink(filepath.Join(dir, fd.Name()))
 		if err != nil || filepath.Base(link) != LockFile {
 			continue
 		}
-		// Its runtime directory has a lock, too.
+		// The runtime directory has a lock, too.
 		if id, err := os.ReadFile(filepath.Join(filepath.Dir(link), uuidName)); err == nil && len(bytes.TrimSpace(id)) > 0 {
 			return filepath.Dir(link)
 		}

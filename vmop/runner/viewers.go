@@ -7,17 +7,16 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// viewerProtocol is how a runner learns who is connected to a display by one protocol.
+// viewerProtocol is how a runner observes the viewers of one display protocol.
 type viewerProtocol struct {
-	// events begins the names of QEMU's events about it.
+	// events is the prefix of QEMU's events about it.
 	events string
-	// tell is what an event says to the follower; nil for nothing.
+	// tell returns the change of an event to the desired state; nil for none.
 	tell func(ev qmp.Event) (func(*desired), error)
-	// observe asks QEMU who is connected.
+	// observe queries the viewers.
 	observe func(f *follower, ctx context.Context, in desired) error
 }
 
-// viewerProtocols has a row for each protocol.
 func viewerProtocols() []viewerProtocol {
 	return []viewerProtocol{
 		{"SPICE_", spiceEvent, (*follower).observeSPICE},
@@ -42,7 +41,7 @@ func (e *Engine) viewerEvent(ev qmp.Event) error {
 	return nil
 }
 
-// letIn reports whether an event says that a viewer was let in.
+// letIn reports whether an event is the admission of a viewer.
 func letIn(event string) bool {
 	for _, p := range viewerProtocols() {
 		if event == p.events+"INITIALIZED" {

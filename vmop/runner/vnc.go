@@ -9,10 +9,9 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// observeVNC finds out who is connected to the display by VNC. QEMU lists a
-// client from its connection on, and tells only by an event that it was let in.
-// Clients on a UNIX socket have one name, so that all of them count from when one
-// was let in; only the machine's owner gets there.
+// observeVNC queries the display's VNC clients. QEMU lists a client from its connection on; only an
+// event reports its admission. Clients on a UNIX socket have one name, so that all count as
+// admitted once one is; only the machine's owner can connect there.
 func (f *follower) observeVNC(ctx context.Context, in desired) error {
 	servers, err := answer(ctx, f.client, qmp.QueryVNCServers{})
 	if err != nil {
@@ -54,5 +53,5 @@ func vncEvent(ev qmp.Event) (func(*desired), error) {
 	case "VNC_DISCONNECTED":
 		return viewersChanged, nil
 	}
-	return nil, nil // it connected, and was not let in yet
+	return nil, nil // connected, but not admitted yet
 }

@@ -6,18 +6,18 @@ import (
 	"slices"
 )
 
-// Wait waits until the machine has reached a phase, and returns its state as it is then,
-// which may be of a later phase already. [PhaseBooting] is reached when the guest
-// executes, and [PhaseStopped] when [Engine.Run] has closed everything and is about to
-// return: another engine may have the machine then. The error says that ctx has ended,
-// or that the machine has ended without having reached the phase; it wraps what Run
-// returned. Wait may be called before Run, from any goroutine and any number of times.
+// Wait waits until the machine has reached a phase, and returns its state then, which may already
+// be of a later phase. [PhaseBooting] is reached when the guest executes, and [PhaseStopped] when
+// [Engine.Run] has closed everything and is about to return: another engine may have the machine
+// then. The error is the end of ctx, or that the machine has ended without having reached the
+// phase; it wraps Run's error. Wait may be called before Run, from any goroutine and any number of
+// times.
 func (e *Engine) Wait(ctx context.Context, p Phase) (State, error) {
 	if !slices.Contains(phases, p) {
 		return e.State(), fmt.Errorf("wait for a machine: there is no phase %q", p)
 	}
 	for {
-		changed := e.progress.changed.told() // before looking: nothing is missed
+		changed := e.progress.changed.told() // before the check, so that no change is missed
 		reached, over, err := e.progress.look(p)
 		s := e.State()
 		switch {

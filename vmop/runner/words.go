@@ -13,7 +13,7 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// field is what whoever has written the machine down calls a field of its configuration.
+// field translates the name of a field, see [Options.Field].
 func (e *Engine) field(path string) string {
 	if e.o.Field != nil {
 		return e.o.Field(path)
@@ -25,8 +25,8 @@ func (e *Engine) networkField(i int) string { return e.field(fmt.Sprintf("vm.net
 
 func (e *Engine) driveField(i int) string { return e.field(fmt.Sprintf("vm.drives[%d]", i)) }
 
-// diskName is the name of the disk that QEMU knows by the id of its device, or of the
-// node with its content; the id if it has none.
+// diskName returns the name of a disk by the id of its device or of the node with its content; the
+// id if it has none.
 func (e *Engine) diskName(id string) string {
 	if name, found := strings.CutPrefix(id, qemucmd.PluggedID("")); found {
 		return name
@@ -44,15 +44,15 @@ func (e *Engine) diskName(id string) string {
 	return id
 }
 
-// configured are the fields of qemucmd's machine that the configuration calls otherwise.
+// configured maps fields of qemucmd's machine to the configuration's names.
 var configured = map[string]string{
 	"type": "vm.machineType", "accelerator": "vm.accelerator", "cpu.model": "vm.cpuModel", "memory.size": "vm.maximumRam",
 	"firmware": "vm.firmware", "firmware.kind": "vm.firmware", "tpm": "vm.useTpm",
 	"panicDevice": "vm.panicDevice",
 }
 
-// inConfiguration names fields of qemucmd's machine as its author does, if he is known:
-// all but those of the host, and those of the disks, which have other numbers.
+// inConfiguration translates the fields of qemucmd's machine in an error, except those of the host
+// and of the disks, whose indexes differ.
 func (e *Engine) inConfiguration(err error) error {
 	if err == nil || e.o.Field == nil {
 		return err
@@ -80,8 +80,8 @@ func (e *Engine) inConfiguration(err error) error {
 	return errors.Join(errs...)
 }
 
-// means says what the last words of a QEMU mean, with the field that they are about and
-// whoever else has what the machine cannot have; "" if it is not known.
+// means explains QEMU's last output, with the field concerned and the process that uses a needed
+// resource; "" if it is unknown.
 func (e *Engine) means(said string) string {
 	x, known := qemucmd.Understand(said)
 	if !known {
@@ -134,7 +134,7 @@ func (e *Engine) means(said string) string {
 	return field + ": " + message
 }
 
-// portTaken finds out which port of a display somebody else has, where QEMU does not say.
+// portTaken finds which port of a display another process uses, where QEMU does not report it.
 func (e *Engine) portTaken(s runnerconfig.DisplayServer, field, message string) (string, string) {
 	for _, p := range s.Ports {
 		if who := e.nameUser(portUser("tcp", s.Address, p.Port)); who != "" {
@@ -144,8 +144,8 @@ func (e *Engine) portTaken(s runnerconfig.DisplayServer, field, message string) 
 	return field, message
 }
 
-// isOwn reports whether a program of a host whose interfaces have these addresses can
-// listen at an address; it can at what is no address of IP, as far as is known.
+// isOwn reports whether a program on a host with these interface addresses can listen at an
+// address; true for anything but an IP address.
 func isOwn(address string, interfaces []net.Addr) bool {
 	ip := net.ParseIP(address)
 	if ip == nil || ip.IsUnspecified() || ip.IsLoopback() || ip.IsMulticast() {
