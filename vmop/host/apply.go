@@ -15,20 +15,19 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// Applied is what has become of a new manifest.
+// Applied is the result of applying a new manifest.
 type Applied struct {
 	// Changes are the differences, with what each needs; see [Changes].
 	Changes []changes.Change
-	// Running says that the machine runs and was told.
+	// Running reports that the machine runs and was given the manifest.
 	Running bool
-	// Waiting are the conditions of the running machine that are not as the
-	// manifest says, RestartRequired among them.
+	// Waiting are the running machine's conditions that are not as configured, RestartRequired
+	// among them.
 	Waiting []live.Condition
 }
 
-// Apply makes a manifest, defaulted and valid, that of a machine that exists, and has
-// a machine that runs follow it as far as it can while it runs. It returns when that
-// is done, or when ctx ends.
+// Apply replaces the manifest of an existing machine by one that is defaulted and valid, and
+// changes a running machine as far as possible. It returns when that is done, or when ctx ends.
 func (h *Host) Apply(ctx context.Context, m Machine, o *spec.Object, g Given) (Applied, error) {
 	var out Applied
 	if o == nil || o.VirtualMachine == nil {
@@ -39,13 +38,13 @@ func (h *Host) Apply(ctx context.Context, m Machine, o *spec.Object, g Given) (A
 	}
 	before, err := m.Object()
 	if err != nil && !errors.Is(err, ErrNoManifest) {
-		before = spec.Object{} // it is replaced, whatever is wrong with it
+		before = spec.Object{} // it is replaced, even if it is invalid
 	}
 	if before.VirtualMachine != nil {
 		out.Changes = Changes(before.VirtualMachine, o.VirtualMachine)
 		if def, err := m.Definition(); err == nil && len(def.Used) == 0 && !exists(filepath.Join(m.Data, runner.UUIDFile)) {
-			// It was not started yet, and its disks will be what is said now. One without
-			// disks that was has a UUID.
+			// A machine that was not started yet gets its disks from this manifest. One without
+			// disks that was started has a UUID.
 			for i := range out.Changes {
 				out.Changes[i].Applied, out.Changes[i].Reason = changes.AppliedRestart, ""
 			}

@@ -14,12 +14,11 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// AttachDisk gives a machine another disk: an image, raw or qcow2, that is there. Its
-// manifest has it from then on, as the claim of the name that is given here, and the
-// path is remembered like that of --disk. A machine that runs gets it at once, at one
-// of the places that it has for what is plugged; machines that were made before there
-// were such places get it with their next start only, and the error says so. It returns
-// the name of the disk.
+// AttachDisk gives a machine another disk: an existing image, raw or qcow2. It is added to the
+// manifest as the claim of the given name, and the path is remembered like that of --disk. A
+// running machine gets it at once, at one of its places for plugged disks; a machine started by a
+// version without these gets it only with its next start, and the error says so. It returns the
+// name of the disk.
 func (h *Host) AttachDisk(ctx context.Context, m Machine, name, path string) (disk string, err error) {
 	disk, err = h.attachDisk(ctx, m, name, path)
 	if err != nil {
@@ -72,7 +71,7 @@ func (h *Host) attachDisk(ctx context.Context, m Machine, name, path string) (st
 	return drives[last].Name, err
 }
 
-// mayAttach refuses what cannot be another disk of a machine.
+// mayAttach checks that an image can be another disk of a machine.
 func (h *Host) mayAttach(m *Machine, o *spec.Object, name, path string) error {
 	if other := diskName(o.VirtualMachine, name); other != "" {
 		return fmt.Errorf("the machine has the disk %s already", other)
@@ -95,10 +94,9 @@ func (h *Host) mayAttach(m *Machine, o *spec.Object, name, path string) error {
 	return checkUnused(path)
 }
 
-// DetachDisk takes a disk from a machine, and from its manifest; the image stays, and
-// its path is returned. A machine that runs can only lose what was attached while it
-// ran. Its guest is asked, and has to agree: where it does not, the error is
-// [ErrNotReleased], and nothing is changed.
+// DetachDisk removes a disk from a machine, and from its manifest; the image is kept, and its path
+// is returned. A running machine can only lose disks that were attached while it ran. The guest has
+// to agree: if it does not, the error is [ErrNotReleased], and nothing is changed.
 func (h *Host) DetachDisk(ctx context.Context, m Machine, name string) (path string, err error) {
 	path, err = h.detachDisk(ctx, m, name)
 	if err != nil {
@@ -165,8 +163,8 @@ func (h *Host) detachDisk(ctx context.Context, m Machine, name string) (string, 
 	return disk.path, err
 }
 
-// changedDisks is the manifest of a machine with other disks, otherwise as it was
-// written: change changes the machine, and edit the list in the text.
+// changedDisks returns the manifest of a machine with other disks, otherwise as written: change
+// changes the machine, and edit the list in the text.
 func changedDisks(o *spec.Object, change func(*spec.VirtualMachine), edit func(list *yaml.Node)) (spec.Object, error) {
 	file := FullName(o.Namespace, o.Name)
 	written, err := only(spec.Load(file, o.Raw, spec.Options{}))
@@ -184,7 +182,7 @@ func changedDisks(o *spec.Object, change func(*spec.VirtualMachine), edit func(l
 	}
 	text, err := encodeManifest(&doc)
 	if err != nil || !says(text, want) {
-		// A manifest that is written in an unusual way loses its comments.
+		// A manifest in an unusual form loses its comments.
 		if text, err = spec.Marshal(want); err != nil {
 			return spec.Object{}, err
 		}
@@ -192,7 +190,6 @@ func changedDisks(o *spec.Object, change func(*spec.VirtualMachine), edit func(l
 	return only(spec.Load(file, text, spec.Options{Default: true, Validate: true}))
 }
 
-// mapping is a mapping with one key.
 func mapping(key string, value *yaml.Node) *yaml.Node {
 	return &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{{Kind: yaml.ScalarNode, Value: key}, value}}
 }

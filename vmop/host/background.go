@@ -20,23 +20,22 @@ import (
 
 // The descriptors of the process that supervises a machine in the background.
 const (
-	jobFD    = 3 // what to run, as JSON
-	reportFD = 4 // what becomes of it: a line per phase, until the guest runs
+	jobFD    = 3 // the job, as JSON
+	reportFD = 4 // a line per phase, until the guest runs
 )
 
 // readyLine is the report that the guest runs.
 const readyLine = "ready"
 
-// Start runs a machine in a process of its own and returns when its guest runs. One
-// that systemd starts with the host ([Host.Enable]) is started by its service, so that
-// what that says of restarts and limits holds, unless systemd does not run here or does
-// not let the caller.
+// Start runs a machine in a process of its own and returns when its guest runs. One that systemd
+// starts with the host ([Host.Enable]) is started by its service, so that the service's restarts
+// and limits apply, unless systemd is not running here or refuses the caller.
 func (j *Job) Start(ctx context.Context, o StartOptions) (Started, error) {
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}
 	var services []service
-	if j.host != nil { // Prepare has made the job
+	if j.host != nil { // Prepare has returned the job
 		var err error
 		if services, err = j.host.services(ctx, j.Config.Runner.Namespace, j.Config.Runner.VM.Name); err != nil {
 			return Started{}, err
@@ -51,7 +50,7 @@ func (j *Job) Start(ctx context.Context, o StartOptions) (Started, error) {
 	return started, err
 }
 
-// start runs a machine in a process that is started here.
+// start runs a machine in a child process.
 func (j *Job) start(ctx context.Context, o StartOptions) (Started, error) {
 	begun := time.Now()
 	j.begins()
@@ -64,7 +63,7 @@ func (j *Job) start(ctx context.Context, o StartOptions) (Started, error) {
 	if err != nil {
 		return Started{}, err
 	}
-	// A file rather than a pipe: nobody has to write while the other reads.
+	// A file rather than a pipe: writing it cannot block.
 	file, err := jobFile(data)
 	if err != nil {
 		return Started{}, err
@@ -87,7 +86,7 @@ func (j *Job) start(ctx context.Context, o StartOptions) (Started, error) {
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.ExtraFiles = []*os.File{file, theirs}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // the terminal's end is not the machine's
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // the machine outlives the terminal
 	err = cmd.Start()
 	if err = errors.Join(err, theirs.Close()); err != nil {
 		return Started{}, fmt.Errorf("start the machine's process: %w", err)
@@ -96,13 +95,13 @@ func (j *Job) start(ctx context.Context, o StartOptions) (Started, error) {
 	defer stop()
 	ready, err := awaitReady(ctx, report, o.Progress)
 	if ready {
-		pid := cmd.Process.Pid // which Release forgets
+		pid := cmd.Process.Pid // Release forgets it
 		return Started{PID: pid}, cmd.Process.Release()
 	}
 	if err != nil { // it has not ended
 		abort(cmd, report)
 	}
-	_ = cmd.Wait() // what it says is in ProcessState
+	_ = cmd.Wait() // ProcessState has the result
 	if err != nil {
 		if errors.Is(err, context.Canceled) {
 			return Started{}, fmt.Errorf("%s: the start was interrupted: %w", j.FullName(), err)
@@ -122,7 +121,7 @@ func (j *Job) start(ctx context.Context, o StartOptions) (Started, error) {
 	return Started{Ended: true}, nil
 }
 
-// awaitReady reads reports. Their end without an error is that of the process.
+// awaitReady reads reports. Their end without an error is the end of the process.
 func awaitReady(ctx context.Context, report *os.File, progress func(string)) (ready bool, err error) {
 	if ctx.Err() == nil {
 		if err := report.SetReadDeadline(time.Now().Add(startDeadline)); err != nil {
@@ -160,7 +159,7 @@ func abort(cmd *exec.Cmd, report *os.File) {
 	}
 }
 
-// jobFile is a file in memory that holds data, which may contain secrets.
+// jobFile returns a file in memory, since data may contain secrets.
 func jobFile(data []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate("vmop-job", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -177,8 +176,8 @@ func jobFile(data []byte) (*os.File, error) {
 	return f, nil
 }
 
-// Supervise runs the machine of a job in this process until it ends, and stops it as
-// [Supervise] does. What happens goes to the machine's log, and to a writer.
+// Supervise runs the machine of a job in this process until it ends, and stops it as [Supervise]
+// does. Messages go to the machine's log, and to a writer.
 func (j *Job) Supervise(ctx context.Context, out io.Writer) (outcome runner.Outcome, err error) {
 	log, _, err := openLog(j.Directories)
 	if err != nil {
@@ -197,20 +196,20 @@ func (j *Job) Supervise(ctx context.Context, out io.Writer) (outcome runner.Outc
 	return e.Run(ctx)
 }
 
-// ErrNotSupervisor says that a process was not started by [Job.Start].
+// ErrNotSupervisor is the error when the process was not started by [Job.Start].
 var ErrNotSupervisor = errors.New("this process was not started to supervise a machine")
 
-// SuperviseOptions say how a machine in the background is supervised.
+// SuperviseOptions are the options of [Supervise].
 type SuperviseOptions struct {
-	// Log gets what happens; it is the machine's log.
+	// Log receives the messages; it is the machine's log.
 	Log io.Writer
 }
 
-// Supervise runs the machine that the calling [Job.Start] means, in this process,
-// and stops it when the process gets TERM, INT or HUP, as [Machine.Stop] sends: the
-// first asks the guest to shut down, see [runner.Engine.Stop].
+// Supervise runs the machine of the calling [Job.Start] in this process, and stops it when the
+// process gets SIGTERM, SIGINT or SIGHUP, as [Machine.Stop] sends: the first asks the guest to shut
+// down, see [runner.Engine.Stop].
 func Supervise(ctx context.Context, o SuperviseOptions) (runner.Outcome, error) {
-	// QEMU inherits what is not closed on exec.
+	// Otherwise QEMU would inherit them.
 	syscall.CloseOnExec(jobFD)
 	syscall.CloseOnExec(reportFD)
 	file, report := os.NewFile(jobFD, "job"), os.NewFile(reportFD, "report")
@@ -227,8 +226,7 @@ func Supervise(ctx context.Context, o SuperviseOptions) (runner.Outcome, error) 
 	return e.Run(ctx)
 }
 
-// startReporter tells the calling process what becomes of the machine, until the
-// guest runs.
+// startReporter reports the machine's phases to the calling process, until the guest runs.
 type startReporter struct {
 	out    *os.File
 	closed bool
@@ -239,7 +237,7 @@ func (r *startReporter) State(s runner.State) {
 	if r.closed {
 		return
 	}
-	// The calling process may be gone, which does not matter to the machine.
+	// The calling process may have ended, which does not matter to the machine.
 	if s.Phase == runner.PhaseBooting {
 		fmt.Fprintln(r.out, readyLine)
 		_ = r.out.Close()
@@ -252,5 +250,5 @@ func (r *startReporter) State(s runner.State) {
 // Message implements runner.Reporter.
 func (r *startReporter) Message(runner.Message) {}
 
-// supervisorWord is the one argument of a program that [Job.Start] has started anew.
+// supervisorWord is the only argument of a program that [Job.Start] has started again.
 const supervisorWord = "vmop-supervise-machine"

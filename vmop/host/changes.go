@@ -9,21 +9,19 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// Changes are the differences between two manifests of a machine of one host, where
-// a disk is an image and no volume claim. Names and namespaces are no differences: of the
-// manifests of two machines it says how one would have to change to be like the other.
-// Nil stands for a machine of which nothing is written down. A disk that was there at
-// the start of a machine goes with its next start only; of one that came while it runs,
-// [Host.Apply] knows.
+// Changes are the differences between two manifests of a machine of one host, where a disk is an
+// image and not a volume claim. It ignores names and namespaces, so that the manifests of two
+// machines can be compared. Nil is a machine without a manifest. A disk that existed at the start
+// of a machine is only removed by its next start; [Host.Apply] knows those that were added while it
+// runs.
 func Changes(before, after *spec.VirtualMachine) []changes.Change { return between(before, after, nil) }
 
-// between is [Changes] for a machine that runs with disks, by their claims, that were
-// plugged into it.
+// between is [Changes] for a running machine into which disks, by their claims, were plugged.
 func between(before, after *spec.VirtualMachine, plugged []string) []changes.Change {
 	return changes.Between(before, after, changes.Options{PlugsDisks: true, Plugged: plugged, Judge: judgeImage})
 }
 
-// judgeImage says what becomes of a change of a disk that is an image.
+// judgeImage decides the effect of a change of a disk that is an image.
 func judgeImage(c *changes.Change) {
 	if !strings.HasPrefix(c.Path, "spec.vm.disks[") || !strings.Contains(c.Path, ".volumeClaimTemplate.spec.") {
 		return
@@ -39,8 +37,8 @@ func judgeImage(c *changes.Change) {
 	}
 }
 
-// keepSizes says of the disks that were given, by their names, that a larger size in the
-// manifest does not reach them: what lies elsewhere is enlarged by [Host.ResizeDisk] only.
+// keepSizes marks a larger size of given disks as not applied: images elsewhere are only enlarged
+// by [Host.ResizeDisk].
 func keepSizes(found []changes.Change, vm *spec.VirtualMachine, given map[string]string) {
 	for _, d := range machineconfig.Disks(vm) {
 		path := given[d.Name]

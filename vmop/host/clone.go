@@ -15,12 +15,11 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// Clone makes another machine of one: with copies of its disks, wherever they are, its
-// UEFI variables and the state of its TPM, and with a UUID, MAC addresses and an
-// instance-id for cloud-init of its own. What the guest has written down of itself on
-// its disks, such as SSH host keys, it has too. Of a machine that runs the disks are
-// copied as for [Host.CreateSnapshot]. The error is [ErrExists] if there is a machine
-// of the new name. What is interrupted leaves no machine.
+// Clone copies a machine: its disks, wherever they are, its UEFI variables and the state of its
+// TPM; the clone has a UUID, MAC addresses and an instance-id for cloud-init of its own. What the
+// guest has stored on its disks, such as SSH host keys, is copied too. The disks of a running
+// machine are copied as for [Host.CreateSnapshot]. The error is [ErrExists] if the new name exists.
+// An interrupted clone leaves no machine.
 func (h *Host) Clone(ctx context.Context, m Machine, namespace, name string, options CopyOptions) (Machine, error) {
 	fail := func(err error) (Machine, error) {
 		return Machine{}, fmt.Errorf("clone %s: %w", m.FullName(), err)
@@ -67,16 +66,16 @@ func (h *Host) Clone(ctx context.Context, m Machine, namespace, name string, opt
 	return h.Machine(namespace, name)
 }
 
-// newClonePrefix begins the names of clones that are being made, each of which is locked.
+// newClonePrefix is the prefix of the names of unfinished clones, each of which is locked.
 const newClonePrefix = ".clone-"
 
 func (h *Host) fillClone(ctx context.Context, m *Machine, tmp string, to Directories, named spec.Object, def Definition, disks []heldDisk, options CopyOptions) error {
-	own, err := runner.Lock(tmp) // nobody takes it for abandoned
+	own, err := runner.Lock(tmp) // so that it does not count as abandoned
 	if err != nil {
 		return err
 	}
 	defer own.Close()
-	// Copies that share blocks are made at once, and look at nothing on their way.
+	// Copies that share blocks do not check ctx.
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
@@ -112,18 +111,16 @@ func (h *Host) fillClone(ctx context.Context, m *Machine, tmp string, to Directo
 	return moveNew(tmp, to.Data)
 }
 
-// newInstanceID is one that no guest has seen.
 func newInstanceID(namespace, name string) string {
 	var b [4]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return namespaceOr(namespace) + "." + name + "-" + hex.EncodeToString(b[:])
 }
 
-// Rename gives a machine that does not run another name, and with it another
-// directory. What the guest knows it by stays: UUID, MAC addresses, cloud-init's
-// instance-id; its host name follows the name where cloud-init sets it. The error is
-// [ErrExists] if there is a machine of the new name. Whatever interrupts it, the
-// machine has the one name or the other.
+// Rename gives a machine that does not run another name, and with it another directory. Its UUID,
+// MAC addresses and cloud-init's instance-id are kept; its host name follows the name if cloud-init
+// sets it. The error is [ErrExists] if the new name exists. If interrupted, the machine has one
+// name or the other.
 func (h *Host) Rename(m Machine, namespace, name string) (Machine, error) {
 	fail := func(err error) (Machine, error) {
 		return m, fmt.Errorf("rename %s: %w", m.FullName(), err)
@@ -135,7 +132,7 @@ func (h *Host) Rename(m Machine, namespace, name string) (Machine, error) {
 	if units := h.Enabled(m.Namespace, m.Name); len(units) > 0 {
 		return fail(fmt.Errorf("%s starts it by its name: disable it first", units[0]))
 	}
-	lock, err := m.lockStopped(context.Background(), "renamed") // what takes long is rare, and should be done
+	lock, err := m.lockStopped(context.Background(), "renamed") // a slow merge is rare, and is to be completed
 	if err != nil {
 		return fail(err)
 	}
@@ -149,7 +146,7 @@ func (h *Host) Rename(m Machine, namespace, name string) (Machine, error) {
 	if err := moveNew(m.Data, to.Data); err != nil {
 		return fail(err)
 	}
-	// It has the new name from here on.
+	// From here on it has the new name.
 	if err := settle(to, namespace, name); err != nil {
 		return fail(err)
 	}
@@ -157,7 +154,7 @@ func (h *Host) Rename(m Machine, namespace, name string) (Machine, error) {
 	return h.Machine(namespace, name)
 }
 
-// stageRename prepares what will be different in the directory under its new name.
+// stageRename prepares what changes in the directory under its new name.
 func (m *Machine) stageRename(to Directories, namespace, name string) error {
 	o, err := m.Object()
 	if err != nil {
@@ -202,7 +199,7 @@ func (m *Machine) stageRename(to Directories, namespace, name string) error {
 	if err := writeParts(m.Data, staging, named, def, carried, true); err != nil {
 		return err
 	}
-	if s, err := runner.ReadState(m.StateFile()); err == nil { // there is none before the first start
+	if s, err := runner.ReadState(m.StateFile()); err == nil { // it does not exist before the first start
 		s.Name, s.Namespace, s.DataDir, s.RuntimeDir = name, namespaceOr(namespace), to.Data, to.Runtime
 		data, err := json.Marshal(s)
 		if err == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// configuration is what a runner of the machine gets, with what it gets of secrets.
+// configuration returns the runner's configuration of the machine, with its secrets.
 func (h *Host) configuration(o *spec.Object, g Given) (runnerconfig.Config, secrets, error) {
 	local, err := h.Local(o, g)
 	if err != nil {
@@ -37,7 +37,7 @@ func (h *Host) configuration(o *spec.Object, g Given) (runnerconfig.Config, secr
 		return c, nil, err
 	}
 	if seed := c.Runner.CloudInit; seed != nil && before.InstanceID != "" && !namesInstance(o.VirtualMachine) {
-		seed.MetaData[instanceIDKey] = before.InstanceID // a map of this configuration's own
+		seed.MetaData[instanceIDKey] = before.InstanceID // the map is not shared
 	}
 	if err := checkUploads(g.canonical(o.VirtualMachine).Disks, before); err != nil {
 		return c, nil, err
@@ -56,19 +56,18 @@ func (h *Host) configuration(o *spec.Object, g Given) (runnerconfig.Config, secr
 	return c, used, err
 }
 
-// manifestText is the object as it was written. Items of a list are JSON, which is
-// YAML too.
+// manifestText returns the object as written. Items of a list are JSON, which is also YAML.
 func manifestText(o *spec.Object) []byte {
 	return slices.Concat(bytes.TrimRight(o.Raw, "\n"), []byte("\n"))
 }
 
-// namesInstance reports whether a manifest says which instance cloud-init sees.
+// namesInstance reports whether a manifest sets cloud-init's instance-id.
 func namesInstance(vm *spec.VirtualMachine) bool {
 	return vm.Spec.CloudInit != nil && vm.Spec.CloudInit.MetaData[instanceIDKey] != ""
 }
 
-// Local is what reconcile must know about this host to run a machine: what it is
-// given now, and what it was given before.
+// Local returns the facts of this host for reconcile to run a machine: what it is given now, and
+// what it was given before.
 func (h *Host) Local(o *spec.Object, g Given) (machineconfig.Host, error) {
 	if o == nil || o.VirtualMachine == nil {
 		return machineconfig.Host{}, errNoMachine
@@ -82,8 +81,7 @@ func (h *Host) Local(o *spec.Object, g Given) (machineconfig.Host, error) {
 		return machineconfig.Host{}, err
 	}
 	g = g.canonical(o.VirtualMachine).over(def.Given)
-	// What was given before to a disk that is in the manifest no more is kept, and
-	// used for none.
+	// What was given to a disk that was removed from the manifest is kept, but not used.
 	maps.DeleteFunc(g.Disks, func(name, path string) bool {
 		return diskName(o.VirtualMachine, name) == "" && def.Disks[name] == path
 	})

@@ -16,9 +16,9 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// Pause stops the processors of a machine that runs: the guest stands still and is not
-// told, its memory stays taken. It reports whether the guest was not paused before. The
-// machine's status follows a moment later, see [Host.Wait].
+// Pause stops the processors of a running machine: the guest is not notified, and its memory is
+// kept. It reports whether the guest was not paused before. The machine's status follows a moment
+// later, see [Host.Wait].
 func (m *Machine) Pause(ctx context.Context) (changed bool, err error) {
 	err = m.control(ctx, "pause", func(c *qmp.Client) (err error) {
 		changed, err = PauseGuest(ctx, c)
@@ -27,11 +27,10 @@ func (m *Machine) Pause(ctx context.Context) (changed bool, err error) {
 	return changed, err
 }
 
-// Resume lets a guest go on that was paused, that waits because of an error of its disk,
-// or that has suspended itself. It reports whether the guest did not execute before; one
-// that did, and may be suspended to idle, has the Shift key pressed. What a copy has left
-// that was interrupted is completed first. File systems that a copy has left frozen are
-// thawed by [Machine.Thaw].
+// Resume resumes a guest that was paused, that waits because of an error of its disk, or that has
+// suspended itself. It reports whether the guest did not execute before; one that did, and may be
+// suspended to idle, gets a press of the Shift key. An interrupted copy is completed first. File
+// systems that a copy has left frozen are thawed by [Machine.Thaw].
 func (m *Machine) Resume(ctx context.Context) (changed bool, err error) {
 	if changed, err = m.finishCopy(ctx); changed || err != nil {
 		if err != nil {
@@ -49,8 +48,8 @@ func (m *Machine) Resume(ctx context.Context) (changed bool, err error) {
 	return changed, err
 }
 
-// Reset presses the reset button of a machine that runs: the guest is not asked, and
-// boots in the same QEMU. A machine that is paused goes on.
+// Reset presses the reset button of a running machine: the guest is not asked, and boots in the
+// same QEMU. A paused machine is resumed.
 func (m *Machine) Reset(ctx context.Context) error {
 	if _, err := m.finishCopy(ctx); err != nil {
 		return fmt.Errorf("reset %s: %w", m.FullName(), err)
@@ -58,7 +57,7 @@ func (m *Machine) Reset(ctx context.Context) error {
 	return m.control(ctx, "reset", func(c *qmp.Client) error { return ResetGuest(ctx, c) })
 }
 
-// Screenshot is a picture of an output of a machine that runs. It may show secrets.
+// Screenshot returns a picture of an output of a running machine. It may show secrets.
 func (m *Machine) Screenshot(ctx context.Context, o ScreenshotOptions) (picture []byte, err error) {
 	err = m.control(ctx, "screenshot of", func(c *qmp.Client) (err error) {
 		picture, err = Screenshot(ctx, c, o)
@@ -67,9 +66,9 @@ func (m *Machine) Screenshot(ctx context.Context, o ScreenshotOptions) (picture 
 	return picture, err
 }
 
-// Console connects to the serial console of a machine that runs: first comes what its
-// runner has kept of the output, 64 KiB at most, then what the guest prints, until the
-// machine ends; what is written is typed. Any number of connections may be open.
+// Console connects to the serial console of a running machine: first comes the output that its
+// runner has kept, 64 KiB at most, then new output, until the machine ends; written data is the
+// console's input. Any number of connections may be open.
 func (m *Machine) Console(ctx context.Context) (net.Conn, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", m.Socket(qemucmd.SocketConsole))
@@ -79,7 +78,6 @@ func (m *Machine) Console(ctx context.Context) (net.Conn, error) {
 	return conn, nil
 }
 
-// control asks the monitor of a machine that runs for something.
 func (m *Machine) control(ctx context.Context, verb string, ask func(*qmp.Client) error) error {
 	if err := m.monitor(ctx, ask); err != nil {
 		return fmt.Errorf("%s %s: %w", verb, m.FullName(), err)
@@ -87,7 +85,7 @@ func (m *Machine) control(ctx context.Context, verb string, ask func(*qmp.Client
 	return nil
 }
 
-// PauseGuest is [Machine.Pause] for whoever has the monitor of a QEMU.
+// PauseGuest is [Machine.Pause] by a connection to the monitor of a QEMU.
 func PauseGuest(ctx context.Context, c *qmp.Client) (changed bool, err error) {
 	before, err := qmp.Do(ctx, c, qmp.QueryStatus{})
 	if err != nil || before.Status == qmp.RunStatePaused {
@@ -96,7 +94,7 @@ func PauseGuest(ctx context.Context, c *qmp.Client) (changed bool, err error) {
 	if _, err := qmp.Do(ctx, c, qmp.Stop{}); err != nil {
 		return false, err
 	}
-	// QEMU agrees to stop what does not run, and does nothing.
+	// QEMU accepts stop for a machine that does not run, and does nothing.
 	after, err := qmp.Do(ctx, c, qmp.QueryStatus{})
 	if err != nil {
 		return false, err
@@ -107,19 +105,18 @@ func PauseGuest(ctx context.Context, c *qmp.Client) (changed bool, err error) {
 	return true, nil
 }
 
-// ResumeGuest is [Machine.Resume] for whoever has the monitor of a QEMU.
+// ResumeGuest is [Machine.Resume] by a connection to the monitor of a QEMU.
 func ResumeGuest(ctx context.Context, c *qmp.Client) (changed bool, err error) {
 	before, err := qmp.Do(ctx, c, qmp.QueryStatus{})
 	switch {
 	case err != nil:
 		return false, err
 	case before.Running:
-		// A machine has no S3, and Linux makes the keyboard a source of wake-ups where a
-		// suspension is one to idle.
+		// A machine has no S3, and in suspend-to-idle Linux wakes up by the keyboard.
 		_, err := qmp.Do(ctx, c, qmp.SendKey{Keys: []qmp.KeyValue{{Type: qmp.KeyQCode, Data: "shift"}}})
 		return false, err
 	case before.Status == qmp.RunStateSuspended:
-		// QEMU continues what was paused only.
+		// cont resumes a paused machine only.
 		_, err = qmp.Do(ctx, c, qmp.SystemWakeup{})
 	case before.Status == qmp.RunStateIOError:
 		err = retry(ctx, c)
@@ -142,8 +139,8 @@ func ResumeGuest(ctx context.Context, c *qmp.Client) (changed bool, err error) {
 // retryLimit bounds the wait for a guest that stops again.
 const retryLimit = time.Second
 
-// retry lets a guest go on that waits for its disk. It executes until what failed has
-// failed again.
+// retry resumes a guest that waits for its disk. It executes until the failed request has failed
+// again.
 func retry(ctx context.Context, c *qmp.Client) error {
 	events := c.Subscribe(8, qmp.StopEvent{}.QMPEvent())
 	defer events.Close()
@@ -158,7 +155,7 @@ func retry(ctx context.Context, c *qmp.Client) error {
 	return ctx.Err()
 }
 
-// ResetGuest is [Machine.Reset] for whoever has the monitor of a QEMU.
+// ResetGuest is [Machine.Reset] by a connection to the monitor of a QEMU.
 func ResetGuest(ctx context.Context, c *qmp.Client) error {
 	events := c.Subscribe(8, qmp.ResetEvent{}.QMPEvent())
 	defer events.Close()
@@ -173,15 +170,15 @@ func ResetGuest(ctx context.Context, c *qmp.Client) error {
 		if reset, err := qmp.DecodeEvent[qmp.ResetEvent](e); err != nil {
 			return err
 		} else if !reset.Guest {
-			break // and not one of the guest's own at the same time
+			break // not the guest's own at the same time
 		}
 	}
-	// After a reset, QEMU leaves the processors as they were.
+	// A reset does not resume the processors.
 	_, err := qmp.Do(ctx, c, qmp.Cont{})
 	return err
 }
 
-// PictureFormat is the format of a picture, as QEMU names it.
+// PictureFormat is the format of a picture, by QEMU's name.
 type PictureFormat string
 
 // The formats of pictures.
@@ -190,8 +187,7 @@ const (
 	PicturePPM PictureFormat = "ppm"
 )
 
-// ScreenshotOptions say what a picture is of. The zero value is the first output, as
-// PNG.
+// ScreenshotOptions select a picture. The zero value is the first output, as PNG.
 type ScreenshotOptions struct {
 	// Output is the number of the output, counted from 0.
 	Output int
@@ -199,15 +195,14 @@ type ScreenshotOptions struct {
 	Format PictureFormat
 }
 
-// Screenshot is [Machine.Screenshot] for whoever has the monitor of a QEMU. QEMU makes
-// the picture in memory: it gets no path to write to, and nothing is left behind
-// whatever happens.
+// Screenshot is [Machine.Screenshot] by a connection to the monitor of a QEMU. QEMU writes the
+// picture to memory: it gets no path, and leaves no file behind.
 func Screenshot(ctx context.Context, c *qmp.Client, o ScreenshotOptions) ([]byte, error) {
 	if o.Format == "" {
 		o.Format = PicturePNG
 	}
 	shot := qmp.Screendump{Format: string(o.Format)}
-	if o.Output > 0 { // the first one is QEMU's default, whatever the device is called
+	if o.Output > 0 { // the first one is QEMU's default, whatever the device's name
 		if err := hasOutput(ctx, c, o.Output); err != nil {
 			return nil, err
 		}
@@ -219,7 +214,7 @@ func Screenshot(ctx context.Context, c *qmp.Client, o ScreenshotOptions) ([]byte
 	}
 	memory := os.NewFile(uintptr(fd), "screenshot")
 	defer memory.Close()
-	// QEMU takes the member of a set whose access mode is exactly what it wants.
+	// QEMU takes the descriptor of a set whose access mode is exactly what it wants.
 	w, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", memory.Fd()), os.O_WRONLY, 0)
 	if err != nil {
 		return nil, fmt.Errorf("memory for the picture: %w", err)
@@ -241,8 +236,8 @@ func Screenshot(ctx context.Context, c *qmp.Client, o ScreenshotOptions) ([]byte
 	return picture, err
 }
 
-// hasOutput reports whether the graphics adapter has an output of that number.
-// QEMU's own words would be of heads and consoles.
+// hasOutput checks that the graphics adapter has an output of that number. QEMU's own error would
+// be about heads and consoles.
 func hasOutput(ctx context.Context, c *qmp.Client, output int) error {
 	raw, err := qmp.Do(ctx, c, qmp.QOMGet{Path: qemucmd.DevicePath(qemucmd.VideoID), Property: "max_outputs"})
 	var outputs int

@@ -11,7 +11,7 @@ import (
 	"github.com/vmop/sdk/internal/filecopy"
 )
 
-// allocated is what a file has on its storage, in bytes.
+// allocated returns the space that a file takes on its storage, in bytes.
 func allocated(path string) (int64, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -20,8 +20,8 @@ func allocated(path string) (int64, error) {
 	return filecopy.Allocated(info), nil
 }
 
-// checkRoom refuses copies for which a directory's file system has no room. Where it
-// shares blocks, that is more careful than it must be.
+// checkRoom refuses copies for which a directory's file system has no room. It ignores that copies
+// may share blocks.
 func checkRoom(dir string, files []string) error {
 	var need int64
 	for _, f := range files {
@@ -41,11 +41,10 @@ func checkRoom(dir string, files []string) error {
 	return nil
 }
 
-// errInUse says that a disk image is in use by another machine.
 var errInUse = errors.New("it is in use by another machine")
 
-// checkUnused refuses an image that a QEMU has open: it locks some of the bytes from
-// 100 on of those that it works with (block/file-posix.c).
+// checkUnused refuses an image that a QEMU has open: it locks bytes from 100 on of its images
+// (block/file-posix.c).
 func checkUnused(path string) error {
 	f, err := os.Open(path)
 	if err != nil {

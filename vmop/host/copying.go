@@ -16,35 +16,34 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// CopyOptions say how disks are copied.
+// CopyOptions are the options of copying disks.
 type CopyOptions struct {
-	// Progress is told how many bytes of how many are copied; nil tells nobody.
+	// Progress is called with the number of copied bytes and their total; it may be nil.
 	Progress func(done, total int64)
-	// Copied is told how the disks of a copy fit together; nil tells nobody.
+	// Copied is called with the consistency of the disks of a copy; it may be nil.
 	Copied func(Consistency)
 }
 
-// Consistency says how the disks of a copy fit together.
+// Consistency is the consistency of a copy's disks with each other.
 type Consistency struct {
-	// Running says that the machine ran meanwhile.
+	// Running reports whether the machine ran meanwhile.
 	Running bool
-	// Frozen says that the guest agent had frozen the file systems at the moment of the
-	// copy, and Unfrozen why not, for people. Neither is set for a machine that did not run.
+	// Frozen reports whether the guest agent had frozen the file systems at the moment of the copy;
+	// Unfrozen is why not, for people. Neither is set for a machine that did not run.
 	Frozen   bool
 	Unfrozen string
 }
 
-// heldDisk is a disk image that a machine has.
 type heldDisk struct {
 	name, path string
-	// template says that the image is one that the machine makes if there is none.
+	// template reports whether the machine creates the image if it is missing.
 	template bool
 	// size is the file's, in bytes.
 	size int64
 }
 
-// disks are the images of a machine, all of which are there. Those of one that does
-// not run nobody else may have.
+// disks returns the images of a machine, all of which must exist. Those of a machine that does not
+// run must not be in use.
 func (h *Host) disks(o *spec.Object, running bool) ([]heldDisk, error) {
 	local, err := h.Local(o, Given{})
 	if err != nil {
@@ -82,7 +81,7 @@ func (h *Host) disks(o *spec.Object, running bool) ([]heldDisk, error) {
 			continue
 		}
 		if running {
-			// QEMU has it.
+			// QEMU has it open.
 		} else if err := checkUnused(d.path); err != nil {
 			errs = append(errs, fmt.Errorf("disk %q: %w", d.name, err))
 		}
@@ -91,7 +90,6 @@ func (h *Host) disks(o *spec.Object, running bool) ([]heldDisk, error) {
 	return out, errors.Join(errs...)
 }
 
-// copying copies images into a directory.
 type copying struct {
 	options     CopyOptions
 	done, total int64
@@ -125,7 +123,6 @@ func (c *copying) copyDisks(ctx context.Context, dir string, disks []heldDisk, f
 	return nil
 }
 
-// copyFiles copies small files from one directory to another.
 func copyFiles(ctx context.Context, from, to string, names []string) error {
 	for _, name := range names {
 		if err := filecopy.Copy(ctx, filepath.Join(from, name), filepath.Join(to, name), func(int64) {}); err != nil {
@@ -135,9 +132,8 @@ func copyFiles(ctx context.Context, from, to string, names []string) error {
 	return nil
 }
 
-// hold keeps a machine that does not run from being started. One that runs has
-// somebody who does so. Neither has overlays of a copy that was interrupted. What is
-// done with it meanwhile others are told, see [Machine.Busy].
+// hold prevents the start of a machine that does not run; a running one needs no lock. It first
+// merges overlays of an interrupted copy. Others see doing, see [Machine.Busy].
 func (m *Machine) hold(ctx context.Context, doing string) (release func() error, err error) {
 	if m.Running() {
 		_, err := m.finishCopy(ctx)
@@ -150,8 +146,7 @@ func (m *Machine) hold(ctx context.Context, doing string) (release func() error,
 	return lock.Close, nil
 }
 
-// free is where a machine of a new name would be. What is left of a deleted one is
-// in the way, too.
+// free returns the directories for a new machine. Remains of a deleted one are in the way, too.
 func (h *Host) free(namespace, name string) (Directories, error) {
 	d, err := h.Directories(namespace, name)
 	if err != nil {
@@ -166,11 +161,11 @@ func (h *Host) free(namespace, name string) (Directories, error) {
 	return d, fmt.Errorf("%s: %w", FullName(namespace, name), ErrExists)
 }
 
-// abandonedAge is how old a directory is at least that is taken for abandoned: one that
-// was just made may not be locked yet.
+// abandonedAge is the minimum age of an abandoned directory: one that was just created may not be
+// locked yet.
 const abandonedAge = time.Minute
 
-// removeAbandoned removes directories of a prefix that nobody fills any more.
+// removeAbandoned removes the directories of a prefix that no process fills any more.
 func removeAbandoned(parent, prefix string) error {
 	entries, err := os.ReadDir(parent)
 	if err != nil {
@@ -195,8 +190,8 @@ func removeAbandoned(parent, prefix string) error {
 	return nil
 }
 
-// writeParts writes what a machine is made of beside its disks, of which record is
-// the directory with the present record.
+// writeParts writes the files of a machine beside its disks; record is the directory with the
+// present record.
 func writeParts(record, dir string, o spec.Object, def Definition, carried map[string]runner.CarriedDisk, others bool) error {
 	data, err := runner.CarriedRecord(record, carried, others)
 	if err == nil && data != nil {

@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 )
 
-// copyMachine copies the disks of a machine, as they are at one moment, to files in a
-// directory. still is called at that moment, in which nothing in the machine changes.
-// One that does not run is locked.
+// copyMachine copies the disks of a machine, as they are at one moment, to files in a directory.
+// still is called at that moment, while nothing in the machine changes. A machine that does not run
+// is locked.
 func (m *Machine) copyMachine(ctx context.Context, dir string, disks []heldDisk, fileOf func(heldDisk) string, options CopyOptions, still func() error) (how Consistency, total int64, err error) {
 	copied := &copying{options: options}
 	if m.Running() {

@@ -16,27 +16,24 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// definitionFile has what a machine is made of beside its manifest.
 const definitionFile = "definition.json"
 
-// Definition is what a machine is made of, as it was created or started last.
+// Definition is what a machine consists of beside its manifest, as it was last created or started.
 type Definition struct {
 	Given
-	// Used are the files and devices that were the machine's disks when it was
-	// started last, by the names of the disks.
+	// Used are the files and devices of the machine's disks at its last start, by the names of the
+	// disks.
 	Used map[string]string `json:"used,omitempty"`
-	// InstanceID is what cloud-init knows the machine by, unless the manifest says it;
-	// empty is NAMESPACE.NAME. A machine that got another name keeps it.
+	// InstanceID is cloud-init's instance-id of the machine, unless the manifest sets it; empty is
+	// NAMESPACE.NAME. A renamed machine keeps it.
 	InstanceID string `json:"instanceId,omitempty"`
-	// SSH is how one gets into the guest.
+	// SSH is how to log in to the guest.
 	SSH SSH `json:"ssh,omitzero"`
 }
 
-// definitionPath has what the machine is made of beside its manifest.
 func (d Directories) definitionPath() string { return filepath.Join(d.Data, definitionFile) }
 
-// Definition reads what a machine is made of. A machine that was never kept has an
-// empty one.
+// Definition reads the machine's definition. It is empty for a machine that was never kept.
 func (d Directories) Definition() (Definition, error) {
 	var def Definition
 	data, err := os.ReadFile(d.definitionPath())
@@ -52,7 +49,6 @@ func (d Directories) Definition() (Definition, error) {
 	return def, nil
 }
 
-// write keeps a definition.
 func (def Definition) write(d Directories) error {
 	data, err := json.MarshalIndent(def, "", "  ")
 	if err != nil {
@@ -61,17 +57,17 @@ func (def Definition) write(d Directories) error {
 	return atomicfile.Replace(d.definitionPath(), append(data, '\n'))
 }
 
-// EmptyDiskError says that a start would give a machine an empty disk in place of
-// one that it has had.
+// EmptyDiskError is the error when a start would give a machine an empty disk in place of one that
+// it has had.
 type EmptyDiskError struct {
-	// Disk is the name of the disk, Path where the empty image would be made.
+	// Disk is the name of the disk, Path where the empty image would be created.
 	Disk, Path string
-	// Known is the file or device that the machine has had. If it is Path itself,
-	// it is not there any more.
+	// Known is the file or device that the machine has had. If it is Path itself, that no longer
+	// exists.
 	Known string
-	// Image is what the disk would be made of; empty is nothing.
+	// Image is the image that the disk would be a copy of; empty is none.
 	Image string
-	// Emptied says that Path is there and has no byte in it.
+	// Emptied reports that Path exists and is empty.
 	Emptied bool
 }
 
@@ -89,31 +85,27 @@ func (e *EmptyDiskError) Error() string {
 	return fmt.Sprintf("disk %q would be a new, empty image, %s, while %s, which the machine has had, would not be used", e.Disk, e.Path, e.Known)
 }
 
-// startDisk is a disk of a machine that is to be started.
 type startDisk struct {
 	name, path string
-	// made says that it is an image which is not there yet, and would be made.
+	// made reports that the image does not exist yet, and would be created.
 	made bool
-	// size is what an image that is made gets, in bytes.
+	// size is the size of a created image, in bytes.
 	size int64
-	// image is what it is made of, for people; empty is nothing.
+	// image is the source of a created image, for people; empty is none.
 	image string
 }
 
-// knownDisks are those that a machine has had.
 type knownDisks struct {
 	// used are paths by the names of the disks.
 	used map[string]string
-	// images are paths whose names are not known, of a machine that was last run
-	// before names were kept.
+	// images are paths without names, of a machine that was last run before names were recorded.
 	images []string
-	// exists reports whether a file is there.
 	exists func(path string) bool
 }
 
-// checkDisks refuses to make an empty disk in place of a known one: under its name,
-// at its path, or for a machine that would leave a known one out. Disks whose names
-// are in fresh may be made in any case.
+// checkDisks refuses to create an empty disk in place of a known one: under its name, at its path,
+// or for a machine that would leave a known one out. Disks whose names are in fresh may always be
+// created.
 func checkDisks(disks []startDisk, known knownDisks, fresh []string) error {
 	var unused []string
 	inUse := func(path string) bool {
@@ -145,7 +137,6 @@ func checkDisks(disks []startDisk, known knownDisks, fresh []string) error {
 	return errors.Join(errs...)
 }
 
-// startDisks are the disks of a configuration, without CD drives.
 func startDisks(c *runnerconfig.Config, exists func(string) bool) []startDisk {
 	var out []startDisk
 	for _, d := range c.Runner.VM.Drives {
@@ -162,7 +153,6 @@ func startDisks(c *runnerconfig.Config, exists func(string) bool) []startDisk {
 	return out
 }
 
-// known are the disks that a machine has had.
 func (d Directories) known(def Definition) (knownDisks, error) {
 	k := knownDisks{used: def.Used, exists: exists}
 	if len(def.Used) > 0 {
@@ -173,16 +163,16 @@ func (d Directories) known(def Definition) (knownDisks, error) {
 	return k, err
 }
 
-// hasContent reports whether something is there that is no empty file.
+// hasContent reports whether a path exists and is not an empty file.
 func hasContent(path string) bool {
 	info, err := os.Stat(path)
 	return exists(path) && (err != nil || !info.Mode().IsRegular() || info.Size() > 0)
 }
 
-// SSH is how one gets into a guest.
+// SSH is how to log in to a guest.
 type SSH struct {
-	// User of the guest, "" if that is not known.
+	// User is the user in the guest, "" if unknown.
 	User string `json:"user,omitempty"`
-	// Identity is the file with the private key; "" leaves it to ssh.
+	// Identity is the file with the private key; "" leaves the choice to ssh.
 	Identity string `json:"identity,omitempty"`
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/vmop/sdk/vmop/runner"
 )
 
-// Delete removes a machine that does not run, and returns what it kept. Disks that
-// are not in the machine's directory are never touched.
+// Delete removes a machine that does not run, and returns the files that it kept. Disks outside of
+// the machine's directory are never touched.
 func (m *Machine) Delete(o DeleteOptions) (kept []File, err error) {
 	full := m.FullName()
 	if m.Running() {
@@ -40,7 +40,7 @@ func (m *Machine) Delete(o DeleteOptions) (kept []File, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(files) == 1 && files[0].Name == runner.LockFile { // as above, and it is this one's lock
+	if len(files) == 1 && files[0].Name == runner.LockFile { // likewise; the only file is this lock
 		return nil, errors.Join(fmt.Errorf("%s: %w", full, ErrNotFound), os.Remove(filepath.Join(m.Data, runner.LockFile)), removeEmpty(m.Data))
 	}
 	var precious, going []File
@@ -59,7 +59,7 @@ func (m *Machine) Delete(o DeleteOptions) (kept []File, err error) {
 			return nil, err
 		}
 	}
-	// The lock goes last: with it, somebody else may make the machine anew.
+	// The lock goes last: after that, the machine may be created again.
 	slices.SortStableFunc(going, func(a, b File) int {
 		switch {
 		case a.Name == runner.LockFile:
@@ -91,7 +91,7 @@ func (m *Machine) Delete(o DeleteOptions) (kept []File, err error) {
 	return kept, nil
 }
 
-// mergeKept merges what a copy has left, unless all images that it belongs to go with
+// mergeKept merges the overlays of an interrupted copy, unless all their images are removed with
 // the machine.
 func (m *Machine) mergeKept(o DeleteOptions) error {
 	j, err := overlay.Read(m.Data)

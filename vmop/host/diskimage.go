@@ -19,23 +19,22 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// A disk of a manifest's image is made in two steps. What is on a server or in a
-// registry comes into the cache before the machine is started, by somebody who can say
-// how far it is; the engine, which has the machine's lock, copies it from there. So
-// nobody else has the disk meanwhile, and no disk depends on the cache.
+// A disk of a manifest's image is created in two steps. Before the machine is started, a remote
+// image is fetched into the cache by a process that can report progress; the engine, which holds
+// the machine's lock, copies it from there. So no other process has the disk meanwhile, and no disk
+// depends on the cache.
 
-// imageOf is the image of a drive.
 func imageOfDrive(d *runnerconfig.Drive) Image {
 	return Image{Source: d.Image.Source, Path: d.Image.Path, Checksum: d.Image.Checksum, CA: []byte(d.Image.CABundle), Size: int64(d.Size)}
 }
 
-// The values of a drive's PullPolicy that are no default.
+// The values of a drive's PullPolicy that are not the default.
 const (
 	pullAlways = "Always"
 	pullNever  = "Never"
 )
 
-// pullImages fetches what the disks that the start makes are copies of.
+// pullImages fetches the images of the disks that the start creates.
 func (h *Host) pullImages(ctx context.Context, j *Job, options func(source string) ImageOptions) error {
 	if options == nil {
 		options = func(string) ImageOptions { return ImageOptions{} }
@@ -63,8 +62,8 @@ func (h *Host) pullImages(ctx context.Context, j *Job, options func(source strin
 	return nil
 }
 
-// pullFor has the image of a drive here, and says what the cache calls it: "" for what
-// is a file of this host.
+// pullFor fetches the image of a drive, and returns its id in the cache: "" for a file of this
+// host.
 func (h *Host) pullFor(ctx context.Context, d *runnerconfig.Drive, image Image, o ImageOptions) (string, error) {
 	if err := image.Check(); err != nil {
 		return "", err
@@ -94,7 +93,7 @@ func (h *Host) pullFor(ctx context.Context, d *runnerconfig.Drive, image Image, 
 	return r.id, held.Close()
 }
 
-// makeImage makes the disk of a drive; see [runner.ImageMaker].
+// makeImage creates the disk of a drive; see [runner.ImageMaker].
 func (j *Job) makeImage(ctx context.Context, d runnerconfig.Drive, progress func(string)) (err error) {
 	image := imageOfDrive(&d)
 	defer func() {
@@ -122,7 +121,7 @@ func (j *Job) makeImage(ctx context.Context, d runnerconfig.Drive, progress func
 	}
 	to := d.Where()
 	tmp := to + ".making"
-	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) { // of one that was interrupted
+	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) { // of an interrupted one
 		return err
 	}
 	last := imagesource.Step("")
@@ -141,7 +140,7 @@ func (j *Job) makeImage(ctx context.Context, d runnerconfig.Drive, progress func
 	return atomicfile.Rename(tmp, to)
 }
 
-// discard removes a file that may not be there.
+// discard removes a file that may not exist.
 func discard(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -149,7 +148,7 @@ func discard(path string) error {
 	return nil
 }
 
-// fetch makes a disk of the image, which is held if it is one of the cache.
+// fetch creates a disk from the image; held is the open image if it is in the cache.
 func (i Image) fetch(ctx context.Context, held *os.File, to string, options ImageOptions) error {
 	if held == nil {
 		if err := checkUnused(i.Source); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -173,8 +172,8 @@ func (i Image) fetch(ctx context.Context, held *os.File, to string, options Imag
 	})
 }
 
-// prepareImage looks at an image that was copied, and makes it as large as its disk
-// shall be; 0 leaves it as it is.
+// prepareImage checks an image that was copied, and enlarges it to the disk's size; 0 keeps its
+// size.
 func prepareImage(ctx context.Context, path string, size int64) error {
 	if err := checkUpload(path); err != nil {
 		return err
@@ -200,7 +199,7 @@ func prepareImage(ctx context.Context, path string, size int64) error {
 		return err
 	}
 	switch {
-	case size == 0: // as large as it is
+	case size == 0: // keep its size
 		return nil
 	case has > size:
 		return fmt.Errorf("its disk has %d bytes (%s), more than the %s asked for: no disk is made smaller", has, mebibytes(uint64(has)), mebibytes(uint64(size)))
@@ -212,8 +211,8 @@ func prepareImage(ctx context.Context, path string, size int64) error {
 	return filecopy.Grow(f, size)
 }
 
-// growQCOW2 has QEMU's tool enlarge an image, of which it reads no other file:
-// ProbeFormat has seen to that.
+// growQCOW2 enlarges an image with qemu-img, which reads no other file: ProbeFormat has checked
+// that.
 func growQCOW2(ctx context.Context, path string, size int64) error {
 	tool, err := exec.LookPath("qemu-img")
 	if err != nil {

@@ -6,8 +6,7 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 )
 
-// diskPaths are where a machine has its disks, by their names, as far as that is
-// known.
+// diskPaths returns the known paths of a machine's disks, by name.
 func (h *Host) diskPaths(m *Machine) map[string]string {
 	out := map[string]string{}
 	if def, err := m.Definition(); err == nil {

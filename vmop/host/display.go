@@ -6,8 +6,8 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// DisplayNotes says which servers of the job's display other users of this host can
-// connect to: those on ports, which have no password here, and are on the loopback interface.
+// DisplayNotes report the servers of the job's display to which other users of this host can
+// connect: those on ports, which have no password here, and are on the loopback interface.
 func (j *Job) DisplayNotes() []string { return displayNotes(&j.Config) }
 
 func displayNotes(c *runnerconfig.Config) []string {

@@ -10,10 +10,10 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// SuperviseIfAsked runs a machine and ends the process with the exit code of the
-// machine, if [Job.Start] or [Host.Start] has started this process for that: without a
-// Supervisor of their options, the process of a machine is the calling program, started
-// anew. Otherwise it returns at once. It is the first that such a program calls in main.
+// SuperviseIfAsked runs a machine and ends the process with the machine's exit code, if [Job.Start]
+// or [Host.Start] has started this process for that: without a Supervisor in their options, they
+// start the calling program again. Otherwise it returns at once. Such a program must call it first
+// in main.
 func SuperviseIfAsked() {
 	if len(os.Args) != 2 || os.Args[1] != supervisorWord {
 		return
@@ -29,8 +29,8 @@ func SuperviseIfAsked() {
 	os.Exit(outcome.ExitCode())
 }
 
-// CreateFile keeps the machine of a manifest's file, which has no other, see
-// [Host.Create]. The error has the file and the line of each fault.
+// CreateFile creates the machine of a manifest file with a single manifest, see [Host.Create]. The
+// error has the file and the line of each fault.
 func (h *Host) CreateFile(file string, g Given) (Machine, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -46,9 +46,8 @@ func (h *Host) CreateFile(file string, g Given) (Machine, error) {
 	return h.Create(&objects[0], g)
 }
 
-// Start runs a machine that is kept in a process of its own, with what it was given
-// when it was created, and returns when its guest runs: [Host.Prepare] and [Job.Start]
-// in one.
+// Start runs a created machine in a process of its own, with what it was given at its creation, and
+// returns when its guest runs: [Host.Prepare] and [Job.Start] in one.
 func (h *Host) Start(ctx context.Context, m Machine, o StartOptions) (Machine, error) {
 	object, err := m.Object()
 	if err != nil {

@@ -13,13 +13,13 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// Engine runs a machine of this host in this process. Its state and its manifest
-// are kept in the machine's directory.
+// Engine runs a machine of this host in this process. Its state and its manifest are kept in the
+// machine's directory.
 type Engine struct {
 	*runner.Engine
 	job     *Job
 	keeper  *keeper
-	config  string // what the machine follows
+	config  string // the file that the machine follows
 	running <-chan struct{}
 }
 
@@ -32,7 +32,7 @@ func (e *Engine) follow(ctx context.Context) {
 	}
 	f := runner.ConfigFollower{
 		Path: e.config,
-		// The engine reports what it refuses.
+		// The engine reports configurations that it refuses.
 		Config:  func(c runnerconfig.Config, _ []string) { _ = e.Reconfigure(c) },
 		Refused: e.RefuseConfig,
 		Changed: func() {},
@@ -45,8 +45,8 @@ func (e *Engine) follow(ctx context.Context) {
 	}
 }
 
-// neighbour is the NAMESPACE/NAME of the machine of a data directory beside this one's;
-// empty if that is no machine of the same host.
+// neighbour returns the NAMESPACE/NAME of the machine of another data directory of the same host;
+// otherwise "".
 func (j *Job) neighbour(dataDir string) string {
 	name, err := filepath.Rel(filepath.Dir(filepath.Dir(j.Directories.Data)), dataDir)
 	if err != nil || !filepath.IsLocal(name) || strings.Count(name, string(filepath.Separator)) != 1 {
@@ -55,11 +55,11 @@ func (j *Job) neighbour(dataDir string) string {
 	return filepath.ToSlash(name)
 }
 
-// begins is called before anything is started: whoever has started the machine since the
-// job was prepared has left a state.
+// begins must be called before anything is started: a state shows that the machine was started
+// since the job was prepared.
 func (j *Job) begins() { j.first = j.first && !exists(j.Directories.StateFile()) }
 
-// Engine makes the engine of a job. Nothing is started.
+// Engine returns the engine of a job. It starts nothing.
 func (j *Job) Engine(reporters ...runner.Reporter) (*Engine, error) {
 	d := j.Directories
 	j.begins()
@@ -76,8 +76,8 @@ func (j *Job) Engine(reporters ...runner.Reporter) (*Engine, error) {
 	return &Engine{Engine: e, job: j, keeper: k, config: filepath.Join(d.Runtime, runner.ConfigFile), running: k.running}, nil
 }
 
-// Run is [runner.Engine.Run]; its error also says what could not be kept. The
-// machine follows what [Host.Apply] tells it.
+// Run is [runner.Engine.Run]; its error also includes failures to keep state. The machine follows
+// [Host.Apply].
 func (e *Engine) Run(ctx context.Context) (runner.Outcome, error) {
 	running, ended := context.WithCancel(context.Background())
 	var following sync.WaitGroup

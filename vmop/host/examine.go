@@ -16,33 +16,30 @@ import (
 	"github.com/vmop/sdk/vmop/qemucmd"
 )
 
-// littleSpace is what a file system should have free for disks, in bytes.
+// littleSpace is the recommended free space of a file system for disks, in bytes.
 const littleSpace = 1 << 30
 
-// surroundings is what [diagnose] judges.
+// surroundings is the input of [diagnose].
 type surroundings struct {
 	probed   hostprobe.Result
 	probeErr error
-	// data and runtime say what keeps the directories from being used, "" if
-	// nothing does.
+	// data and runtime are why the directories cannot be used, "" if they can.
 	dataDir, data       string
 	runtimeDir, runtime string
-	// tooLong says why no sockets can be in it, "" if they can.
+	// tooLong is why sockets cannot be in it, "" if they can.
 	tooLong string
-	// free is the space of the data directory's file system, in bytes.
-	free uint64
-	// memory is what processes may still have, in bytes; 0 if it is unknown.
+	free    uint64
+	// memory is available to processes, in bytes; 0 if unknown.
 	memory uint64
-	// bridges are this host's; mayBridge says that interfaces can be attached to
-	// them.
+	// bridges are this host's; mayBridge reports whether interfaces can be attached to them.
 	bridges   []string
 	mayBridge bool
-	// images are those of the machines, and those that are kept to make disks of.
+	// images are those of the machines, and those in the cache.
 	images examinedImages
 }
 
-// Examine finds out what this host has for its machines, and what is missing.
-// Nothing is changed. The findings have the same order every time.
+// Examine reports what this host has for its machines, and what is missing. It changes nothing. The
+// findings are always in the same order.
 func (h *Host) Examine(ctx context.Context, probe hostprobe.Options) ([]Finding, error) {
 	s := surroundings{dataDir: h.root, runtimeDir: h.runtime}
 	s.probed, s.probeErr = hostprobe.Probe(ctx, probe)
@@ -70,7 +67,7 @@ func (h *Host) Examine(ctx context.Context, probe hostprobe.Options) ([]Finding,
 	return diagnose(&s), ctx.Err()
 }
 
-// existing is the nearest directory above a path that exists.
+// existing returns the path, or its nearest parent that exists.
 func existing(path string) string {
 	for {
 		if _, err := os.Stat(path); err == nil || path == filepath.Dir(path) {
@@ -80,7 +77,7 @@ func existing(path string) string {
 	}
 }
 
-// unusable says why a directory cannot be written to or be made.
+// unusable returns why a directory cannot be written to or created.
 func unusable(path string) string {
 	dir := existing(path)
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
@@ -101,7 +98,6 @@ func availableMemory() uint64 {
 	return meminfo(string(data), "MemAvailable")
 }
 
-// diagnose judges what was found.
 func diagnose(s *surroundings) []Finding {
 	var out []Finding
 	say := func(status FindingStatus, subject, do, format string, args ...any) {

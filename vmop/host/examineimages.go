@@ -18,47 +18,42 @@ import (
 	"github.com/vmop/sdk/vmop/runner"
 )
 
-// examinedMachine is a machine of this host with what is wrong with its images.
+// examinedMachine is a machine with the problems of its images.
 type examinedMachine struct {
 	name     string
 	problems []imageProblem
-	// disks is how many it has.
-	disks int
+	disks    int
 }
 
-// imageProblem is what would keep a machine from its next start, and what helps.
+// imageProblem is what would prevent a machine's next start, and the remedy.
 type imageProblem struct{ found, do string }
 
-// storage is a file system on which machines have images.
+// storage is a file system with images of machines.
 type storage struct {
-	// dir is a directory on it.
 	dir string
-	// grows is what guests may still write to what their images have not yet, and free
-	// what there is for it, in bytes.
+	// grows is what guests may still write beyond the allocated size of their images, free the
+	// available space, in bytes.
 	grows, free int64
 }
 
-// examinedImages is what was found of the images of a host.
 type examinedImages struct {
 	machines []examinedMachine
 	storages []storage
-	// cached is how many images the cache has, which take cachedSize bytes. Of these stale
-	// and unused are what could be removed: what was not used for PruneAfter, and all that
-	// no machine has as its disk.
+	// cached is the number of images in the cache, cachedSize their size in bytes. stale and unused
+	// could be removed: those not used for PruneAfter, and all that are not a machine's disk.
 	cached        int
 	cachedSize    int64
 	stale, unused Pruned
-	// left are directories of copies that were interrupted, and leftSize what they take.
+	// left are directories of interrupted copies, leftSize their size.
 	left     []string
 	leftSize int64
-	// unmerged are machines that have what their guests wrote during a copy that was
-	// interrupted beside their images.
+	// unmerged are machines whose guests' writes during an interrupted copy are not in their images
+	// yet.
 	unmerged []string
-	// problem is why the cache cannot be looked at, unknown why nothing can.
+	// problem is why the cache cannot be examined, unknown why nothing can.
 	problem, unknown string
 }
 
-// examineImages looks at the images of the machines and at those that disks are made of.
 func (h *Host) examineImages(ctx context.Context) (out examinedImages) {
 	machines, err := h.List(ListOptions{})
 	if err != nil {
@@ -84,7 +79,7 @@ func (h *Host) examineImages(ctx context.Context) (out examinedImages) {
 		for _, d := range disks {
 			info, err := os.Stat(filepath.Dir(d.path))
 			if err != nil {
-				continue // which was told of the disk
+				continue // already reported with the disk
 			}
 			stat, ok := info.Sys().(*syscall.Stat_t)
 			if !ok {
@@ -113,7 +108,7 @@ func (h *Host) examineImages(ctx context.Context) (out examinedImages) {
 	return out
 }
 
-// examineLeft looks for copies that nobody makes any more.
+// examineLeft finds interrupted copies.
 func (h *Host) examineLeft(out *examinedImages) error {
 	machines := filepath.Join(h.root, machinesDir)
 	for _, pattern := range []string{
@@ -126,7 +121,7 @@ func (h *Host) examineLeft(out *examinedImages) error {
 		}
 		for _, dir := range found {
 			if makers, err := runner.Holders(dir); err != nil || len(makers) > 0 {
-				continue // it is being made
+				continue // in progress
 			}
 			files, err := filepath.Glob(filepath.Join(dir, "*"))
 			if err != nil {
@@ -165,12 +160,12 @@ type examinedDisk struct {
 	grows int64
 }
 
-// examineDisks looks at a machine's disks as its next start will, and says what would
-// keep it from starting.
+// examineDisks checks a machine's disks as its next start will, and returns what would prevent
+// that.
 func (h *Host) examineDisks(m *Machine) (out []examinedDisk, err error) {
 	o, err := m.Object()
 	if errors.Is(err, ErrNoManifest) {
-		return nil, nil // nobody can start it by its name
+		return nil, nil // it cannot be started by its name
 	}
 	if err != nil {
 		return nil, err
@@ -202,11 +197,11 @@ func (h *Host) examineDisks(m *Machine) (out []examinedDisk, err error) {
 		info, err := os.Stat(d.path)
 		switch {
 		case err == nil && !info.Mode().IsRegular():
-			continue // it has all of its space
+			continue // fully allocated
 		case err == nil:
 			_, size, err := m.look(d.path)
 			if err != nil {
-				size = 0 // told by CheckImages
+				size = 0 // reported by CheckImages
 			}
 			has, err := allocated(d.path)
 			if err != nil {
@@ -240,7 +235,7 @@ func mayUse(path string) bool {
 	return unix.Faccessat(unix.AT_FDCWD, path, unix.R_OK|unix.W_OK, unix.AT_EACCESS) == nil
 }
 
-// unjoin are the errors that were joined.
+// unjoin returns the errors that were joined.
 func unjoin(err error) []error {
 	if err == nil {
 		return nil
@@ -256,7 +251,7 @@ func unjoin(err error) []error {
 	return out
 }
 
-// whatHelps is what somebody can do about an image that keeps a machine from starting.
+// whatHelps returns the remedy for an image that prevents a start.
 func whatHelps(err error) string {
 	given := (*GivenError)(nil)
 	empty := (*EmptyDiskError)(nil)
@@ -273,7 +268,6 @@ func whatHelps(err error) string {
 	return "put the right image there, or correct the manifest with vmop-cli edit"
 }
 
-// counted is a number of things, in words.
 func counted(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -281,7 +275,6 @@ func counted(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// diagnoseImages judges what was found of images.
 func diagnoseImages(s *examinedImages, say func(status FindingStatus, subject, do, format string, args ...any)) {
 	if s.unknown != "" {
 		say(FindingLimited, "disks", "see to the directory of the machines", "%s", s.unknown)

@@ -13,23 +13,23 @@ import (
 	"github.com/vmop/sdk/vmop/runner"
 )
 
-// FileKind says what a file in a machine's directory is.
+// FileKind is the kind of a file in a machine's directory.
 type FileKind int
 
 // The kinds of files.
 const (
-	// FileForeign is one that nobody here made.
+	// FileForeign was not created by this package or a runner.
 	FileForeign FileKind = iota
-	// FileOwn is about the machine as it was run.
+	// FileOwn describes the machine as it was run.
 	FileOwn
-	// FileIdentity is one that the disks' content may depend on.
+	// FileIdentity may be needed with the content of the disks.
 	FileIdentity
 	// FileDisk is a disk image.
 	FileDisk
 	// FileSnapshots is the directory with the machine's snapshots.
 	FileSnapshots
-	// FileOverlays is the directory with what the guest writes while its disks are
-	// copied, and that is not in their images yet.
+	// FileOverlays is the directory with the guest's writes during a copy that are not in the
+	// disks' images yet.
 	FileOverlays
 )
 
@@ -38,14 +38,14 @@ type File struct {
 	// Name is relative to the directory.
 	Name string
 	Kind FileKind
-	// Size in bytes.
+	// Size is in bytes.
 	Size int64
-	// Holds says what an identity file has in it, in words for people.
+	// Holds describes the content of an identity file, for people.
 	Holds string
 }
 
-// classify tells by its name what an entry is. What is no plain file is not ours,
-// whatever its name.
+// classify determines the kind of an entry by its name. Only regular files and known directories
+// are ours.
 func classify(name string, mode fs.FileMode) (kind FileKind, holds string) {
 	is := func(patterns ...string) bool {
 		return slices.ContainsFunc(patterns, func(p string) bool { ok, _ := filepath.Match(p, name); return ok })
@@ -55,7 +55,7 @@ func classify(name string, mode fs.FileMode) (kind FileKind, holds string) {
 		return FileSnapshots, "snapshots"
 	case mode.IsDir() && name == overlay.Dir:
 		return FileOverlays, "what its guest wrote during a copy that was interrupted"
-	case mode.IsDir() && is(stagingName, pendingPrefix+"*"): // of a change that never was made
+	case mode.IsDir() && is(stagingName, pendingPrefix+"*"): // of a change that never took effect
 		return FileOwn, ""
 	case !mode.IsRegular():
 		return FileForeign, ""
@@ -72,7 +72,7 @@ func classify(name string, mode fs.FileMode) (kind FileKind, holds string) {
 	return FileForeign, ""
 }
 
-// removedBy reports whether an entry goes. The identity goes with the disks only: a
+// removedBy reports whether an entry is removed. The identity is only removed with the disks: a
 // disk, wherever it is, may be unreadable without its TPM.
 func (f File) removedBy(o DeleteOptions) bool {
 	switch f.Kind {
@@ -116,8 +116,7 @@ func (m *Machine) Files() ([]File, error) {
 	return out, nil
 }
 
-// Identity lists the files with what the guest depends on beside its disks, in the
-// order of what they hold.
+// Identity lists the files that the guest depends on beside its disks, in the order of Holds.
 func (m *Machine) Identity() ([]File, error) {
 	files, err := m.Files()
 	if err != nil {
@@ -128,22 +127,21 @@ func (m *Machine) Identity() ([]File, error) {
 	return files, nil
 }
 
-// DeleteOptions say what goes with a machine.
+// DeleteOptions select what is removed with a machine.
 type DeleteOptions struct {
-	// Disks removes the images in the machine's directory too, and what belongs to
-	// them: UUID, UEFI variables, TPM state, snapshots. This cannot be undone.
+	// Disks also removes the images in the machine's directory and what belongs to them: UUID, UEFI
+	// variables, TPM state, snapshots. This cannot be undone.
 	Disks bool
-	// Confirm is called, if not nil, while nobody can start the machine and before
-	// anything is removed, with the images and identity files that would be gone;
-	// its error ends the deletion.
+	// Confirm is called, if not nil, before anything is removed, with the images and identity files
+	// to be removed; the machine cannot be started meanwhile. Its error cancels the deletion.
 	Confirm func([]File) error
 }
 
 // knownHostsFile has the SSH host keys of a machine's guest.
 const knownHostsFile = "known_hosts"
 
-// identityNames are the files with what the guest depends on beside its disks, but
-// for the record and the UUID, which a copy has in its own way.
+// identityNames are the files that the guest depends on beside its disks, except the record and the
+// UUID, which a copy handles separately.
 func (m *Machine) identityNames() ([]string, error) {
 	files, err := m.Identity()
 	if err != nil {

@@ -12,15 +12,15 @@ import (
 	"github.com/vmop/sdk/vmop/runner"
 )
 
-// ListOptions choose among the machines.
+// ListOptions select machines.
 type ListOptions struct {
-	// Namespace is that of the machines; empty is every one.
+	// Namespace is that of the machines; empty selects all.
 	Namespace string
-	// Leftovers are listed too: deleted machines of which disks are left.
+	// Leftovers includes deleted machines of which disks are left.
 	Leftovers bool
 }
 
-// List finds the machines of this host, in the order of their names.
+// List lists the machines of this host, in the order of their names.
 func (h *Host) List(o ListOptions) ([]Machine, error) {
 	var out []Machine
 	namespaces, err := subdirectories(filepath.Join(h.root, machinesDir))
@@ -52,16 +52,15 @@ func (h *Host) List(o ListOptions) ([]Machine, error) {
 	return out, nil
 }
 
-// Machine looks at one machine. Where there is none of the name, the error is
-// [ErrNotFound], and what is returned has the directories only.
+// Machine returns one machine. If the name does not exist, the error is [ErrNotFound], and the
+// result has only the directories.
 func (h *Host) Machine(namespace, name string) (Machine, error) {
 	m := Machine{Namespace: namespaceOr(namespace), Name: name}
 	var err error
 	if m.Directories, err = h.Directories(namespace, name); err != nil {
 		return m, err
 	}
-	// What cannot be completed keeps the machine from starting, and not from being
-	// seen.
+	// What cannot be completed prevents a start, but not listing the machine.
 	_ = settleIdle(m.Directories, m.Namespace, name)
 	holders, err := runner.Holders(m.Data)
 	if err != nil {
@@ -88,8 +87,7 @@ func (h *Host) Machine(namespace, name string) (Machine, error) {
 	}
 	m.Status, m.Runner, m.QEMU = judge(m.State, holders)
 	m.Unmerged = overlay.Left(m.Data)
-	// What the runner says now is in its runtime directory, also when there is no room
-	// in the data directory.
+	// The runner's current state is in its runtime directory, even if the data directory is full.
 	if now, err := runner.ReadState(filepath.Join(m.runtimeDir(), runner.RuntimeStateFile)); err == nil && m.Runner != 0 && now.RunnerPID == m.Runner {
 		m.State = now
 		m.Status, m.Runner, m.QEMU = judge(now, holders)
@@ -97,9 +95,9 @@ func (h *Host) Machine(namespace, name string) (Machine, error) {
 	return m, nil
 }
 
-// AmbiguousError says that several machines have a name.
+// AmbiguousError is the error when several machines have a name.
 type AmbiguousError struct {
-	// Name is what was asked for.
+	// Name is the requested name.
 	Name string
 	// Machines are the full names of those that have it.
 	Machines []string
@@ -109,14 +107,13 @@ func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("%s: there are %s: name one of them", e.Name, strings.Join(e.Machines, " and "))
 }
 
-// Find is the machine that a name means: NAMESPACE/NAME, or NAME if only one
-// machine of the namespace, or of all if that is empty, is called so. The error is
-// [ErrNotFound] or an [*AmbiguousError].
+// Find returns the machine of a name: NAMESPACE/NAME, or NAME if that is unique in the namespace,
+// or in all if the namespace is empty. The error is [ErrNotFound] or an [*AmbiguousError].
 func (h *Host) Find(name, namespace string) (Machine, error) {
 	return h.find(name, ListOptions{Namespace: namespace})
 }
 
-// FindAny is Find among what is left of deleted machines, too.
+// FindAny is Find including deleted machines of which disks are left.
 func (h *Host) FindAny(name, namespace string) (Machine, error) {
 	return h.find(name, ListOptions{Namespace: namespace, Leftovers: true})
 }

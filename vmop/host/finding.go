@@ -1,16 +1,15 @@
 package host
 
-// FindingStatus says what a finding means for the machines of this host.
+// FindingStatus is the effect of a finding on the machines of this host.
 type FindingStatus string
 
 // The values of FindingStatus.
 const (
-	// FindingOK has nothing to be done about.
+	// FindingOK needs no action.
 	FindingOK FindingStatus = "OK"
-	// FindingLimited keeps certain machines from starting, or makes all
-	// of them slow.
+	// FindingLimited prevents certain machines from starting, or makes all of them slow.
 	FindingLimited FindingStatus = "Limited"
-	// FindingBroken keeps every machine from starting.
+	// FindingBroken prevents every machine from starting.
 	FindingBroken FindingStatus = "Broken"
 )
 
@@ -19,8 +18,8 @@ type Finding struct {
 	// Subject is what it is about, such as KVM.
 	Subject string        `json:"subject"`
 	Status  FindingStatus `json:"status"`
-	// Found is what there is; Do is what would help, "" if nothing has to. What is in
-	// order has it where something can be done all the same.
+	// Found is the state; Do is the remedy, "" if none is needed. It may also be set with
+	// FindingOK.
 	Found string `json:"found"`
 	Do    string `json:"do,omitempty"`
 }

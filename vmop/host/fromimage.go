@@ -13,8 +13,8 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// CreateFromImage is [Host.Create] of a machine whose disk [SystemDisk] is a copy of
-// an image, which is looked at, and enlarged. What is interrupted leaves no machine.
+// CreateFromImage is [Host.Create] of a machine whose disk [SystemDisk] is a copy of an image,
+// which is checked, and enlarged. If interrupted, it leaves no machine.
 func (h *Host) CreateFromImage(ctx context.Context, o *spec.Object, g Given, image Image, options ImageOptions) (Machine, error) {
 	if err := image.Check(); err != nil {
 		return Machine{}, err
@@ -30,7 +30,7 @@ func (h *Host) CreateFromImage(ctx context.Context, o *spec.Object, g Given, ima
 	if _, _, err := h.configuration(o, g); err != nil {
 		return Machine{}, err
 	}
-	var held *os.File // of the cache
+	var held *os.File // in the cache
 	if kind == imagesource.HTTP || kind == imagesource.Registry {
 		if _, held, _, err = h.pull(ctx, image, options); err != nil {
 			return Machine{}, fmt.Errorf("image %s: %w", image.source(), image.explain(err))
@@ -58,12 +58,11 @@ func (h *Host) CreateFromImage(ctx context.Context, o *spec.Object, g Given, ima
 	return h.Machine(o.Namespace, o.Name)
 }
 
-// newMachinePrefix begins the names of machines that are being made of images, each of
-// which is locked.
+// newMachinePrefix is the prefix of the names of unfinished machines, each of which is locked.
 const newMachinePrefix = ".new-"
 
 func fillFromImage(ctx context.Context, dir string, o *spec.Object, g Given, image Image, held *os.File, options ImageOptions) (err error) {
-	own, err := runner.Lock(dir) // nobody takes it for abandoned
+	own, err := runner.Lock(dir) // so that it does not count as abandoned
 	if err != nil {
 		return err
 	}

@@ -22,24 +22,24 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// GivenError says that a file which somebody has to provide, such as a kernel or an image
-// that is used as a disk, is not there or may not be used.
+// GivenError is the error when a file that the user has to provide, such as a kernel or an image
+// that is used as a disk, does not exist or may not be used.
 type GivenError struct {
-	// Field of the manifest that means it, as a JSON path.
+	// Field is the manifest's field that names it, as a JSON path.
 	Field string
-	// Disk is the name of the disk that it is to be, if it is to be one.
+	// Disk is the name of the disk that uses it, if any.
 	Disk string
-	// File is where it was looked for.
+	// File is its path.
 	File string
 	// Repository is the image repository, if File is below that.
 	Repository string
-	// Err is what the system says.
+	// Err is the system's error.
 	Err error
 }
 
 func (e *GivenError) Error() string { return e.Field + ": " + e.Reason() }
 
-// Unwrap returns what the system says.
+// Unwrap returns the system's error.
 func (e *GivenError) Unwrap() error { return e.Err }
 
 // Reason is the error without the field.
@@ -56,8 +56,8 @@ func (e *GivenError) Reason() string {
 	return fmt.Sprintf("%s cannot be %s", e.File, cannotBe(e.File, unix.R_OK, e.Err))
 }
 
-// cannotBe says what of read and written a file cannot be, and why. Where permissions
-// keep this user from it, it says whose it is, and what helps.
+// cannotBe explains that a file cannot be read or written. For a lack of permission, it names the
+// owner and the remedy.
 func cannotBe(file string, mode uint32, err error) string {
 	what, give := "read", "r"
 	if mode&unix.W_OK != 0 {
@@ -87,7 +87,7 @@ func cannotBe(file string, mode uint32, err error) string {
 	if !ok {
 		return text
 	}
-	if int(owner.Uid) == os.Geteuid() { // whom lists of rights say nothing about
+	if int(owner.Uid) == os.Geteuid() { // access control lists do not apply to the owner
 		return fmt.Sprintf("%s: %s is yours, with mode %04o; give yourself what it takes: %s",
 			text, denied, info.Mode().Perm(), shellwords.Join("chmod", "u+"+give, denied))
 	}
@@ -95,7 +95,7 @@ func cannotBe(file string, mode uint32, err error) string {
 		text, whoIs(os.Geteuid()), denied, whoIs(int(owner.Uid)), owner.Gid, info.Mode().Perm(), shellwords.Join("setfacl", "-m", fmt.Sprintf("u:%d:%s", os.Geteuid(), give), denied))
 }
 
-// closedDirectory is the first directory on the way to a file that this user may not pass,
+// closedDirectory returns the first directory on the path of a file that this user may not search,
 // "" if there is none.
 func closedDirectory(file string) string {
 	closed := ""
@@ -109,7 +109,7 @@ func closedDirectory(file string) string {
 	}
 }
 
-// whoIs is a user, by name if he has one.
+// whoIs names a user, by number if there is no name.
 func whoIs(id int) string {
 	if u, err := user.LookupId(strconv.Itoa(id)); err == nil {
 		return "user " + u.Username
@@ -117,7 +117,7 @@ func whoIs(id int) string {
 	return fmt.Sprintf("user %d", id)
 }
 
-// unfit says why something of a mode is no image.
+// unfit returns why a file of this mode is no image.
 func unfit(mode fs.FileMode, disk bool) error {
 	want := "file"
 	if disk {
@@ -136,8 +136,8 @@ func unfit(mode fs.FileMode, disk bool) error {
 	return errors.New("it is no " + want)
 }
 
-// checkGiven looks for the files that only somebody else can provide. The engine does so
-// too, when it has made a machine of it; here nothing has been made yet.
+// checkGiven checks the files that only the user can provide. The engine checks them too, but only
+// after creating the machine's files.
 func checkGiven(vm *spec.VirtualMachine, c *runnerconfig.Config, repository string) error {
 	var errs []error
 	check := func(field, disk, file string, mode uint32) {
@@ -174,28 +174,26 @@ func checkGiven(vm *spec.VirtualMachine, c *runnerconfig.Config, repository stri
 
 // Given is what a machine is given on this host, beside its manifest.
 type Given struct {
-	// Disks maps names of disks to files or block devices that exist; see
-	// machineconfig.Host. The paths are absolute.
+	// Disks maps names of disks to existing files or block devices; see machineconfig.Host. The
+	// paths are absolute.
 	Disks map[string]string `json:"disks,omitempty"`
-	// ImageRepository is the directory of the CD images and kernels that the
-	// manifest names by relative paths; empty is [Host.ImagesDir].
+	// ImageRepository is the directory of the CD images and kernels that the manifest names by
+	// relative paths; empty is [Host.ImagesDir].
 	ImageRepository string `json:"imageRepository,omitempty"`
 	// Accelerator overrides that of the manifest, if not empty.
 	Accelerator spec.Accelerator `json:"accelerator,omitempty"`
-	// ManifestDir is the folder that the manifest is from, an absolute path: hostPaths
-	// of shares are relative to it.
+	// ManifestDir is the absolute path of the manifest's directory: hostPaths of shares are
+	// relative to it.
 	ManifestDir string `json:"manifestDir,omitempty"`
-	// Shares are folders for the guest beside those of the manifest, and what its
-	// claims are here.
+	// Shares are additional folders for the guest, and the folders for the manifest's claims.
 	Shares []machineconfig.LocalShare `json:"shares,omitempty"`
-	// Secrets are files with manifests of Secrets, of which the machine gets the keys
-	// that it names. The paths are absolute; the content is kept nowhere else.
+	// Secrets are files with manifests of Secrets, of which the machine gets the keys that it
+	// names. The paths are absolute; the content is not kept elsewhere.
 	Secrets []string `json:"secrets,omitempty"`
 }
 
-// over is what is given now, completed by what was given before. A disk whose path
-// is empty now is the one in the machine's own directory again, and a share without a folder is given
-// no more.
+// over completes what is given now by what was given before. An empty path resets a disk to the one
+// in the machine's own directory, and an empty folder removes a share.
 func (g Given) over(before Given) Given {
 	out := Given{Disks: map[string]string{}, ImageRepository: g.ImageRepository, Accelerator: g.Accelerator, Secrets: g.Secrets, ManifestDir: cmp.Or(g.ManifestDir, before.ManifestDir)}
 	out.Shares = slices.Clone(before.Shares)
@@ -224,8 +222,8 @@ func (g Given) over(before Given) Given {
 	return out
 }
 
-// canonical has the disks that are given by their own names, so that what is given
-// twice by two names is seen as that. What a manifest does not have stays as it is.
+// canonical replaces the disks' alternative names, so that a disk given twice by two names is
+// detected. Names that the manifest lacks are kept.
 func (g Given) canonical(vm *spec.VirtualMachine) Given {
 	disks := map[string]string{}
 	for name, path := range g.Disks {
@@ -239,8 +237,7 @@ func (g Given) canonical(vm *spec.VirtualMachine) Given {
 	return g
 }
 
-// diskName is the name of the disk that a name may mean, of several that it may mean
-// none; "" if there is none.
+// diskName returns the disk that a name or an unambiguous alias denotes; "" if there is none.
 func diskName(vm *spec.VirtualMachine, name string) string {
 	var alias []string
 	for _, d := range machineconfig.Disks(vm) {

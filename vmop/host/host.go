@@ -15,8 +15,7 @@ import (
 	"github.com/vmop/sdk/vmop/qemucmd"
 )
 
-// The files of a machine's directory that are written here. The runner has its own
-// beside them.
+// The files of this package in a machine's directory, beside the runner's.
 const (
 	manifestFile = "manifest.yaml"
 	stateFile    = "state.json"
@@ -24,16 +23,15 @@ const (
 	oldLogFile   = "run.log.old"
 )
 
-// machinesDir is the directory of all machines in the data directory.
 const machinesDir = "machines"
 
-// DefaultNamespace is where a machine without a namespace is.
+// DefaultNamespace is the namespace of a machine without one.
 const DefaultNamespace = "default"
 
-// Options say where a user's machines are. The zero value is the usual place.
+// Options configure [Open]. The zero value selects the usual directories.
 type Options struct {
-	// DataDir keeps the machines with their disks; empty is $XDG_DATA_HOME/vmop,
-	// or ~/.local/share/vmop.
+	// DataDir is the directory of the machines with their disks; empty is $XDG_DATA_HOME/vmop, or
+	// ~/.local/share/vmop.
 	DataDir string
 	// Getenv reads the environment; nil is os.Getenv.
 	Getenv func(string) string
@@ -48,7 +46,7 @@ type Host struct {
 
 var errNotOpened = errors.New("the host was not opened: see Open")
 
-// Open finds out where the user's machines are. It makes no directory.
+// Open determines the directories of the user's machines. It creates none.
 func Open(o Options) (*Host, error) {
 	if o.Getenv == nil {
 		o.Getenv = os.Getenv
@@ -71,7 +69,6 @@ func Open(o Options) (*Host, error) {
 	return &Host{root: abs, runtime: runtimeBase(o.Getenv, os.Geteuid()), getenv: o.Getenv}, nil
 }
 
-// env is a variable of the environment.
 func (h *Host) env(name string) string {
 	if h.getenv == nil {
 		return os.Getenv(name)
@@ -82,22 +79,22 @@ func (h *Host) env(name string) string {
 // DataDir is the directory with the machines and what they share.
 func (h *Host) DataDir() string { return h.root }
 
-// ImagesDir is where relative names of CD images and kernels are looked for,
-// unless a machine says otherwise.
+// ImagesDir is the directory of relative names of CD images and kernels, unless a machine has
+// another.
 func (h *Host) ImagesDir() string { return filepath.Join(h.root, "images") }
 
-// TemplatesDir is where custom machine types are.
+// TemplatesDir is the directory of custom machine types.
 func (h *Host) TemplatesDir() string { return filepath.Join(h.root, "templates") }
 
-// Directories are where a machine is.
+// Directories are the directories of a machine.
 type Directories struct {
-	// Data keeps what survives the machine's stop.
+	// Data survives the machine's stop.
 	Data string
 	// Runtime has the sockets.
 	Runtime string
 }
 
-// StateFile is the file with what the machine's runner last said.
+// StateFile is the file with the last state that the machine's runner wrote.
 func (d Directories) StateFile() string { return filepath.Join(d.Data, stateFile) }
 
 // ManifestFile is the manifest that the machine is run from.
@@ -115,7 +112,7 @@ func (h *Host) Directories(namespace, name string) (Directories, error) {
 	}
 	namespace = namespaceOr(namespace)
 	for _, part := range []string{namespace, name} {
-		// What nobody has validated gets no further.
+		// The names may not have been validated.
 		if !filepath.IsLocal(part) || strings.ContainsRune(part, filepath.Separator) {
 			return Directories{}, fmt.Errorf("%q cannot be the name of a directory", part)
 		}
@@ -126,7 +123,6 @@ func (h *Host) Directories(namespace, name string) (Directories, error) {
 	}, nil
 }
 
-// namespaceOr is the namespace, or [DefaultNamespace] where there is none.
 func namespaceOr(namespace string) string {
 	if namespace == "" {
 		return DefaultNamespace
@@ -137,7 +133,6 @@ func namespaceOr(namespace string) string {
 // FullName is NAMESPACE/NAME.
 func FullName(namespace, name string) string { return namespaceOr(namespace) + "/" + name }
 
-// runtimeBase is the directory of all runtime directories.
 func runtimeBase(getenv func(string) string, uid int) string {
 	if dir := getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "vmop")
@@ -149,8 +144,8 @@ func runtimeBase(getenv func(string) string, uid int) string {
 	return filepath.Join(os.TempDir(), "vmop-"+strconv.Itoa(uid))
 }
 
-// maxSocketDir is the longest runtime directory whose sockets have paths that
-// Linux takes, with the longest socket's name.
+// maxSocketDir is the maximum length of a runtime directory: with the longest socket's name, Linux
+// accepts the path.
 func maxSocketDir() int {
 	longest := 0
 	for _, s := range qemucmd.SocketPurposes() {
@@ -159,8 +154,8 @@ func maxSocketDir() int {
 	return limits.MaxSocketPath - len("/") - longest
 }
 
-// tooLong says in one line why no machine's sockets can be below a directory of runtime
-// directories; empty if they can.
+// tooLong returns a line with the reason why no machine's sockets can be below a directory of
+// runtime directories; empty if they can.
 func tooLong(base string, getenv func(string) string) string {
 	most := maxSocketDir() - len("/") - shortDir
 	if len(base) <= most {
@@ -174,11 +169,10 @@ func tooLong(base string, getenv func(string) string) string {
 		filepath.Dir(base), len(filepath.Dir(base)), limits.MaxSocketPath, variable, most-len(base)+len(filepath.Dir(base)), os.Geteuid())
 }
 
-// shortDir is the length of the name that a runtime directory has whose own would be too
+// shortDir is the length of the replacement name of a runtime directory whose own would be too
 // long, in bytes.
 const shortDir = 16
 
-// runtimeDir is the runtime directory of a machine.
 func runtimeDir(base, namespace, name string) string {
 	dir := filepath.Join(base, namespace, name)
 	if len(dir) <= maxSocketDir() {
@@ -188,7 +182,7 @@ func runtimeDir(base, namespace, name string) string {
 	return filepath.Join(base, hex.EncodeToString(sum[:shortDir/2]))
 }
 
-// owner is the user id of a directory's owner, -1 if there is no directory.
+// owner is the user id of a directory's owner, -1 if it does not exist.
 func owner(dir string) int {
 	info, err := os.Lstat(dir)
 	if err != nil || !info.IsDir() {
@@ -200,8 +194,8 @@ func owner(dir string) int {
 	return -1
 }
 
-// makePrivate makes a directory that nobody else can enter. In a directory that is
-// everybody's, somebody else may have been there first.
+// makePrivate creates a directory that only this user can enter. In a directory that is writable
+// for all, another user may have created it first.
 func makePrivate(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -215,8 +209,8 @@ func makePrivate(dir string) error {
 	return os.Chmod(dir, 0o700)
 }
 
-// makeDirectories makes a machine's directory and those around its runtime
-// directory, which is the runner's to make.
+// makeDirectories creates a machine's directory and the parents of its runtime directory, which the
+// runner creates.
 func (h *Host) makeDirectories(d Directories) error {
 	if err := makePrivate(d.Data); err != nil {
 		return fmt.Errorf("directory of the machine: %w", err)

@@ -21,44 +21,41 @@ import (
 	"github.com/vmop/sdk/vmop/imagesource"
 )
 
-// CachedImage is an image of a server or a registry that this host has. Disks are copies
-// of it: no machine depends on it.
+// CachedImage is a remote image in this host's cache. Disks are copies of it: no machine depends on
+// it.
 type CachedImage struct {
-	// Digest is sha256:HEX of what the source has: of the file before it is unpacked, or of
-	// a container image's manifest. SHA512 is that of the file, if somebody asked for it.
+	// Digest is sha256:HEX of the source's content: of the file before it is unpacked, or of a
+	// container image's manifest. SHA512 is the file's, if it was requested.
 	Digest string `json:"digest"`
 	SHA512 string `json:"sha512,omitempty"`
-	// Path is that of the disk in a container image, if somebody chose one.
+	// Path is the disk's path in a container image, if one was given.
 	Path string `json:"path,omitempty"`
-	// Sources are where it came from, without passwords and queries.
+	// Sources are its origins, without passwords and queries.
 	Sources []string `json:"sources"`
 	// Format is raw, qcow2 or iso9660, and Size what a guest sees of it, in bytes.
 	Format imageinspect.Format `json:"format"`
 	Size   int64               `json:"size"`
-	// Allocated is what the image takes of the storage, in bytes.
+	// Allocated is the space that the image takes, in bytes.
 	Allocated int64 `json:"allocated"`
-	// Fetched is when it came, and Used when a disk was made of it last, or it was asked
-	// for.
+	// Fetched is when it was fetched, and Used when it was last copied to a disk or requested.
 	Fetched time.Time `json:"fetched"`
 	Used    time.Time `json:"used"`
-	// File is where the image is. It must not be changed.
+	// File is the path of the image. It must not be changed.
 	File string `json:"file"`
-	// InUse says by what it is in use, and that it cannot be deleted now.
+	// InUse is why it cannot be deleted now; empty if it can.
 	InUse string `json:"inUse,omitempty"`
 }
 
-// ErrNoImage says that the cache has no such image.
+// ErrNoImage is the error when the cache has no such image.
 var ErrNoImage = errors.New("no such image")
 
-// ErrImageInUse says that an image of the cache cannot be deleted now.
+// ErrImageInUse is the error when an image of the cache cannot be deleted now.
 var ErrImageInUse = errors.New("the image is in use")
 
-// cacheDir has, in images, each image by a name that follows from its digest, and
-// beside it a record; and in pulls what is being fetched, by names that follow from the
-// sources.
+// cacheDir has, in images, each image by a name derived from its digest, with a record; and in
+// pulls the unfinished downloads, by names derived from the sources.
 const cacheDir = "image-cache"
 
-// imageRecord is what the cache knows of an image.
 type imageRecord struct {
 	Digest  string              `json:"digest"`
 	SHA512  string              `json:"sha512,omitempty"`
@@ -71,16 +68,14 @@ type imageRecord struct {
 	id string
 }
 
-// recordedSource is a source by a digest of all that is in it, and as people may see
-// it.
+// recordedSource is a source by a digest of all its fields, and as people may see it.
 type recordedSource struct {
 	Key      string `json:"key"`
 	Location string `json:"location"`
-	// Version is what the source calls this content.
+	// Version is the source's version of this content.
 	Version imagesource.Version `json:"version,omitempty"`
 }
 
-// version is what a source called the image when it came from there.
 func (r *imageRecord) version(s imagesource.Source) imagesource.Version {
 	for _, from := range r.Sources {
 		if from.Key == sourceKey(s) {
@@ -90,7 +85,7 @@ func (r *imageRecord) version(s imagesource.Source) imagesource.Version {
 	return ""
 }
 
-// imageCache is the directory of a host.
+// imageCache is the cache directory of a host.
 type imageCache struct{ dir string }
 
 func (h *Host) cache() imageCache { return imageCache{filepath.Join(h.root, cacheDir)} }
@@ -100,7 +95,7 @@ func (c imageCache) pulls() string           { return filepath.Join(c.dir, "pull
 func (c imageCache) image(id string) string  { return filepath.Join(c.images(), id+".img") }
 func (c imageCache) record(id string) string { return filepath.Join(c.images(), id+".json") }
 
-// digestID names a content: of a container image, each disk in it is another.
+// digestID identifies a content: each disk in a container image is another one.
 func digestID(digest, path string) string {
 	id := strings.TrimPrefix(digest, "sha256:")
 	if path != "" {
@@ -147,8 +142,7 @@ func (c imageCache) write(r *imageRecord) error {
 	return atomicfile.Replace(c.record(r.id), append(data, '\n'))
 }
 
-// find is the image that a source with a checksum must be, or else the one that came
-// from there last.
+// find returns the image with the source's checksum, or without one the last image of the source.
 func (c imageCache) find(s imagesource.Source) (imageRecord, bool, error) {
 	all, err := c.records()
 	if err != nil {
@@ -166,11 +160,10 @@ func (c imageCache) find(s imagesource.Source) (imageRecord, bool, error) {
 	return all[i], true, nil
 }
 
-// lockRetry is how often a lock is tried that another process has: flock cannot be
-// waited for with a context.
+// lockRetry is the polling interval of a lock: flock cannot wait for a context.
 const lockRetry = 200 * time.Millisecond
 
-// lockFile takes the lock of a file, and tells waiting once whom it waits for.
+// lockFile takes the lock of a file, and calls waiting once with the holder it waits for.
 func lockFile(ctx context.Context, path string, waiting func(who string)) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -191,7 +184,7 @@ func lockFile(ctx context.Context, path string, waiting func(who string)) (*os.F
 		}
 		if !told && waiting != nil {
 			who := make([]byte, 20)
-			n, _ := f.ReadAt(who, 0) // for people only
+			n, _ := f.ReadAt(who, 0) // only for people
 			waiting(strings.TrimSpace("process " + string(who[:n])))
 		}
 		t := time.NewTimer(lockRetry)
@@ -204,8 +197,8 @@ func lockFile(ctx context.Context, path string, waiting func(who string)) (*os.F
 	}
 }
 
-// hold opens an image of the cache, which is not deleted until the file is closed. It
-// reports false if it is gone.
+// hold opens an image of the cache, which is not deleted until the file is closed. It returns false
+// if the image was deleted.
 func (c imageCache) hold(id string) (*os.File, bool, error) {
 	f, err := os.Open(c.image(id))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -227,9 +220,9 @@ func (c imageCache) hold(id string) (*os.File, bool, error) {
 	return f, true, nil
 }
 
-// PullImage fetches an image into the cache of this host, if it is not there. Two that
-// want the same one fetch it once. What is interrupted leaves no image, and the next
-// PullImage goes on with it. Files of this host are not kept twice.
+// PullImage fetches an image into the cache of this host, unless it is there. Concurrent pulls of
+// one image fetch it once. If interrupted, it leaves no image, and the next PullImage resumes the
+// download. Files of this host are not cached.
 func (h *Host) PullImage(ctx context.Context, image Image, o ImageOptions) (_ CachedImage, fetched bool, err error) {
 	r, file, fetched, err := h.pull(ctx, image, o)
 	if err != nil {
@@ -242,7 +235,7 @@ func (h *Host) PullImage(ctx context.Context, image Image, o ImageOptions) (_ Ca
 	return out, fetched, err
 }
 
-// pull is PullImage; the image is held.
+// pull is PullImage that holds the image.
 func (h *Host) pull(ctx context.Context, image Image, o ImageOptions) (_ imageRecord, _ *os.File, fetched bool, err error) {
 	s := image.source()
 	switch kind, err := s.Kind(); {
@@ -274,7 +267,7 @@ func (h *Host) pull(ctx context.Context, image Image, o ImageOptions) (_ imageRe
 		f, ok, err := c.hold(r.id)
 		if err == nil && ok {
 			at := time.Now()
-			_ = os.Chtimes(c.record(r.id), at, at) // when it was used is for people, and for prune
+			_ = os.Chtimes(c.record(r.id), at, at) // the time is only for people, and for prune
 		}
 		return r, f, ok, err
 	}
@@ -286,7 +279,7 @@ func (h *Host) pull(ctx context.Context, image Image, o ImageOptions) (_ imageRe
 		return imageRecord{}, nil, false, err
 	}
 	defer func() { err = errors.Join(err, own.Close()) }()
-	// Who had the lock may have fetched it.
+	// The previous holder of the lock may have fetched it.
 	if r, f, ok, err := known(o.Refresh); err != nil || ok {
 		return r, f, false, err
 	}
@@ -294,7 +287,7 @@ func (h *Host) pull(ctx context.Context, image Image, o ImageOptions) (_ imageRe
 	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) { // fetched, and then interrupted
 		return imageRecord{}, nil, false, err
 	}
-	before, held, ok, err := known(false) // to be asked about, as it is to be refreshed
+	before, held, ok, err := known(false) // a refresh depends on its version
 	if err != nil {
 		return imageRecord{}, nil, false, err
 	}
@@ -323,7 +316,7 @@ func (h *Host) pull(ctx context.Context, image Image, o ImageOptions) (_ imageRe
 	return r, f, true, err
 }
 
-// store gives an image that was fetched its place, and holds it.
+// store moves a fetched image to its place, and holds it.
 func (c imageCache) store(ctx context.Context, tmp string, r *imageRecord) (_ *os.File, err error) {
 	own, err := lockFile(ctx, filepath.Join(c.dir, "lock"), nil)
 	if err != nil {
@@ -365,7 +358,7 @@ func (c imageCache) store(ctx context.Context, tmp string, r *imageRecord) (_ *o
 	if err != nil {
 		return nil, err
 	}
-	f, ok, err := c.hold(r.id) // nothing is deleted without the lock
+	f, ok, err := c.hold(r.id) // the lock prevents its deletion
 	if err == nil && !ok {
 		err = ErrNoImage
 	}
@@ -412,8 +405,8 @@ func (h *Host) Images() ([]CachedImage, error) {
 	return out, nil
 }
 
-// imageUsers are the machines of which disks are images of the cache themselves, by
-// the images' paths: nobody is told to do so, and nobody is kept from it.
+// imageUsers are the machines that use images of the cache directly as disks, by the images' paths:
+// that is not recommended, but not prevented.
 func (h *Host) imageUsers() (map[string]string, error) {
 	machines, err := h.List(ListOptions{})
 	if err != nil {
@@ -424,7 +417,7 @@ func (h *Host) imageUsers() (map[string]string, error) {
 		m := &machines[i]
 		def, err := m.Definition()
 		if err != nil {
-			return nil, err // what a machine has is not known
+			return nil, err // the machine's disks are unknown
 		}
 		for _, paths := range []map[string]string{def.Disks, def.Used, h.diskPaths(m)} {
 			for name, path := range paths {
@@ -438,9 +431,9 @@ func (h *Host) imageUsers() (map[string]string, error) {
 	return out, nil
 }
 
-// DeleteImage removes an image from the cache, by its digest, enough of that, or a
-// source. One that a machine has as its disk, or of which a disk is being made, stays:
-// [ErrImageInUse]. No machine's disk is removed.
+// DeleteImage removes an image from the cache, by its digest, a prefix of that, or a source. If it
+// is a machine's disk, or is being copied to one, the error is [ErrImageInUse]. No machine's disk
+// is removed.
 func (h *Host) DeleteImage(ctx context.Context, name string) (deleted CachedImage, err error) {
 	c := h.cache()
 	all, err := c.records()
@@ -470,7 +463,7 @@ func (h *Host) DeleteImage(ctx context.Context, name string) (deleted CachedImag
 	return c.remove(ctx, &fit[0], users)
 }
 
-// minDigits is how much of a digest names an image.
+// minDigits is the minimum length of a digest's prefix.
 const minDigits = 6
 
 func (c imageCache) remove(ctx context.Context, r *imageRecord, users map[string]string) (_ CachedImage, err error) {
@@ -494,7 +487,7 @@ func (c imageCache) remove(ctx context.Context, r *imageRecord, users map[string
 	return out, errors.Join(os.Remove(c.record(r.id)), os.Remove(out.File))
 }
 
-// removable is an image, with [ErrImageInUse] if a machine has it as a disk.
+// removable describes an image, with [ErrImageInUse] if it is a machine's disk.
 func (c imageCache) removable(r *imageRecord, users map[string]string) (CachedImage, error) {
 	out, err := c.describe(r)
 	if err != nil {
@@ -513,26 +506,25 @@ func (c imageCache) removable(r *imageRecord, users map[string]string) (CachedIm
 	return out, nil
 }
 
-// Pruned is what [Host.PruneImages] has removed.
+// Pruned is the result of [Host.PruneImages].
 type Pruned struct {
 	Images []CachedImage
-	// Partial is how many downloads that were not complete were removed.
+	// Partial is the number of removed incomplete downloads.
 	Partial int
-	// Freed is what all of that took of the storage, in bytes.
+	// Freed is the freed space, in bytes.
 	Freed int64
 }
 
-// PruneAfter is how long an image was not used that is pruned if nobody says a time.
+// PruneAfter is the default time without use after which an image is pruned.
 const PruneAfter = 30 * 24 * time.Hour
 
-// PruneImages removes the images of the cache that nobody has used for a time, as
-// [Host.DeleteImage] does, and downloads that nobody went on with for as long. What is in
-// use stays.
+// PruneImages removes the images of the cache that were not used for a time, as [Host.DeleteImage]
+// does, and downloads that were not resumed for as long. Images in use are kept.
 func (h *Host) PruneImages(ctx context.Context, unused time.Duration) (Pruned, error) {
 	return h.prune(ctx, unused, true)
 }
 
-// Prunable is what [Host.PruneImages] would remove now. Nothing is changed.
+// Prunable is what [Host.PruneImages] would remove now. It changes nothing.
 func (h *Host) Prunable(ctx context.Context, unused time.Duration) (Pruned, error) {
 	return h.prune(ctx, unused, false)
 }
@@ -582,7 +574,7 @@ func (h *Host) prune(ctx context.Context, unused time.Duration, remove bool) (Pr
 	return out, nil
 }
 
-// prunePull removes what a pull has left that nobody goes on with, or says what it would.
+// prunePull removes an abandoned download, or returns what it would free.
 func prunePull(tmp, lock string, before time.Time, remove bool) (freed int64, removed bool, err error) {
 	f, err := os.OpenFile(lock, os.O_RDWR, 0)
 	if err != nil {

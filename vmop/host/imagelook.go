@@ -16,8 +16,7 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// imageOf is a disk's image by the name of the disk; own says that it is one that the
-// machine makes.
+// imageOf returns a disk's image; own reports whether the machine creates it.
 func (h *Host) imageOf(o *spec.Object, disk string) (d heldDisk, own bool, err error) {
 	name := diskName(o.VirtualMachine, disk)
 	if name == "" {
@@ -55,8 +54,8 @@ func (h *Host) imageOf(o *spec.Object, disk string) (d heldDisk, own bool, err e
 	return d, own, nil
 }
 
-// look looks at an image of a machine that does not run: what it is by the record, if
-// the machine has had it, and how much a guest has of it.
+// look returns the format of an image of a machine that does not run, from the machine's record if
+// it has had it, and its size in the guest.
 func (m *Machine) look(path string) (qemucmd.DiskFormat, int64, error) {
 	known, err := runner.KnownImages(m.Data)
 	if err != nil {

@@ -19,21 +19,20 @@ import (
 	"github.com/vmop/sdk/vmop/runner"
 )
 
-// keeper keeps the state and what the machine is made of in files. It waits until the engine has
-// the machine's lock: until then, they may be another runner's.
+// keeper keeps a machine's state and definition in files. It waits until the engine has the
+// machine's lock: until then, they may be another runner's.
 type keeper struct {
 	file *runner.StateFile
 	job  *Job
 
-	// running is closed once the guest executes.
 	running chan struct{}
 
 	mu   sync.Mutex
 	ours bool
 	err  error
-	full error // of the last state's file
+	full error // of writing the last state
 
-	executed bool // the guest has
+	executed bool // the guest has executed
 }
 
 // State implements runner.Reporter.
@@ -59,9 +58,9 @@ func (k *keeper) keep(s runner.State) {
 			k.err = errors.Join(k.err, atomicfile.Replace(filepath.Join(d.Runtime, runner.StartedFile), k.job.Manifest))
 		}
 	}
-	// What is looked at first is written first: whoever has seen a phase in one of the
-	// two files sees no earlier one in the other.
-	if s.Phase != runner.PhaseStopped { // its directory is gone by then
+	// The file that is read first is written first, so that a reader never sees an earlier phase in
+	// the other one.
+	if s.Phase != runner.PhaseStopped { // its directory was deleted by then
 		(&runner.StateFile{Path: filepath.Join(k.job.Directories.Runtime, runner.RuntimeStateFile)}).State(s)
 	}
 	k.file.State(s)
@@ -77,10 +76,10 @@ func (k *keeper) keep(s runner.State) {
 	}
 }
 
-// configField is a field of the runner's configuration in a text that lists some.
+// configField matches the fields of the runner's configuration in a text.
 var configField = regexp.MustCompile(`\b(?:vm|cloudInit)\.[][A-Za-z0-9.-]*[]A-Za-z0-9]`)
 
-// inManifest has the fields of the manifest where a state lists those that wait.
+// inManifest replaces the fields in conditions by those of the manifest.
 func inManifest(s runner.State) runner.State {
 	s.Conditions = slices.Clone(s.Conditions)
 	for i := range s.Conditions {
@@ -91,8 +90,8 @@ func inManifest(s runner.State) runner.State {
 	return s
 }
 
-// overwrite writes a state into the blocks that its file has: there is no room for
-// another file. A state that does not fit stays as it was.
+// overwrite writes a state into the allocated blocks of its file, since there is no room for
+// another file. A state that does not fit is not written.
 func overwrite(path string, s runner.State) error {
 	data, err := json.Marshal(s)
 	if err != nil {
@@ -112,20 +111,19 @@ func overwrite(path string, s runner.State) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// booted reports whether the guest has executed.
 func (k *keeper) booted() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.executed
 }
 
-// ended keeps the last state of an engine that did not come to start QEMU, unless
-// another runner has the machine.
+// ended keeps the last state of an engine that did not start QEMU, unless another runner has the
+// machine.
 func (k *keeper) ended(s runner.State, err error) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !k.ours && !errors.Is(err, runner.ErrRunning) && !errors.Is(err, runner.ErrLocked) {
-		// One that was stopped early enough does not know about another runner.
+		// An engine that was stopped early does not know about another runner.
 		if holders, err := runner.Holders(filepath.Dir(k.file.Path)); err == nil && len(holders) == 0 {
 			k.keep(s)
 		}

@@ -10,10 +10,10 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// ErrNoManifest says that no manifest is kept with a machine.
+// ErrNoManifest is the error when no manifest is kept with a machine.
 var ErrNoManifest = errors.New("no manifest is kept with the machine")
 
-// keep writes down what a machine is made of.
+// keep writes the machine's manifest and definition.
 func (d Directories) keep(o *spec.Object, g Given) error {
 	def, err := d.Definition()
 	if err != nil {
@@ -23,8 +23,8 @@ func (d Directories) keep(o *spec.Object, g Given) error {
 	return errors.Join(def.write(d), atomicfile.Replace(d.ManifestFile(), manifestText(o)))
 }
 
-// Object is the machine's manifest, defaulted and valid. The error is
-// [ErrNoManifest], or says what is wrong with it.
+// Object returns the machine's manifest, defaulted and valid. The error is [ErrNoManifest], or
+// describes its faults.
 func (m *Machine) Object() (spec.Object, error) {
 	data, err := os.ReadFile(m.ManifestFile())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -36,7 +36,6 @@ func (m *Machine) Object() (spec.Object, error) {
 	return m.objectOf(m.ManifestFile(), data)
 }
 
-// objectOf is the manifest of the machine in a file.
 func (m *Machine) objectOf(file string, data []byte) (spec.Object, error) {
 	objects, err := spec.Load(file, data, spec.Options{Default: true, Validate: true})
 	if err != nil {

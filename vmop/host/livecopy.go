@@ -15,9 +15,9 @@ import (
 	"github.com/vmop/sdk/vmop/runner"
 )
 
-// liveCopy is a copy of the disks of a machine that runs. They stand still while they are
-// copied: at one moment the guest begins to write to overlays, which QEMU merges
-// afterwards (see package overlay, and merger).
+// liveCopy is a copy of the disks of a running machine. The images do not change while they are
+// copied: from one moment on the guest writes to overlays, which QEMU merges afterwards (see
+// package overlay, and merger).
 type liveCopy struct {
 	merger
 	disks   []heldDisk
@@ -25,9 +25,8 @@ type liveCopy struct {
 	options CopyOptions
 }
 
-// copyRunning copies the disks of a machine that runs, as they are at one moment, to
-// files in a directory. still is called at that moment, while nothing in the machine
-// changes.
+// copyRunning copies the disks of a running machine, as they are at one moment, to files in a
+// directory. still is called at that moment, while nothing in the machine changes.
 func (m *Machine) copyRunning(ctx context.Context, dir string, disks []heldDisk, fileOf func(heldDisk) string, options CopyOptions, still func() error) (how Consistency, err error) {
 	switch m.Status {
 	case Status(runner.PhaseInitializing), Status(runner.PhaseStarting), Status(runner.PhaseTerminating):
@@ -57,7 +56,7 @@ func (m *Machine) copyRunning(ctx context.Context, dir string, disks []heldDisk,
 			return err
 		}
 		if err := l.copy(ctx, dir, fileOf); err != nil {
-			for _, d := range disks { // the merging may need their room
+			for _, d := range disks { // merging may need their room
 				err = errors.Join(err, discard(filepath.Join(dir, fileOf(d))))
 			}
 			return err
@@ -67,7 +66,7 @@ func (m *Machine) copyRunning(ctx context.Context, dir string, disks []heldDisk,
 	return how, err
 }
 
-// begin has the disks stand still.
+// begin switches the disks to overlays.
 func (l *liveCopy) begin(ctx context.Context, still func() error) (how Consistency, err error) {
 	var disks []overlay.Disk
 	var sizes []int64
@@ -114,7 +113,7 @@ func (l *liveCopy) begin(ctx context.Context, still func() error) (how Consisten
 
 // open has QEMU open an overlay, without its image.
 func (l *liveCopy) open(ctx context.Context, i int, path string) error {
-	// With discard, what is empty takes no room.
+	// With discard, empty blocks take no room.
 	err := l.do(ctx, qmp.BlockdevAdd{Driver: "file", NodeName: qemucmd.OverlayFileNode(i), Options: map[string]any{"filename": path, "locking": "on", "discard": "unmap"}})
 	if err != nil {
 		return err
@@ -124,8 +123,8 @@ func (l *liveCopy) open(ctx context.Context, i int, path string) error {
 	}})
 }
 
-// copy copies the images, which stand still. It is given up when QEMU ends: whoever starts
-// the machine then merges what its guest has written.
+// copy copies the images. It is cancelled when QEMU ends: the next start then merges what the guest
+// has written.
 func (l *liveCopy) copy(ctx context.Context, dir string, fileOf func(heldDisk) string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var watch sync.WaitGroup
@@ -141,15 +140,15 @@ func (l *liveCopy) copy(ctx context.Context, dir string, fileOf func(heldDisk) s
 	if err := (&copying{options: l.options}).copyDisks(ctx, dir, l.disks, fileOf); err != nil {
 		return err
 	}
-	// One that was copied at once has looked at nothing on its way.
+	// A copy by shared blocks has not checked ctx.
 	if err := l.c.Err(); err != nil {
 		return err
 	}
 	return l.held.Unchanged()
 }
 
-// atOneMoment has the guest write to the overlays from a moment on, before which it has
-// written what it had in its memory, if its agent can have it do so.
+// atOneMoment makes the guest write to the overlays from one moment on. Before that, the guest
+// flushes its file systems, if its agent can freeze them.
 func (l *liveCopy) atOneMoment(ctx context.Context, running bool, still func() error) (how Consistency, err error) {
 	how.Running = true
 	moment := func(ctx context.Context) error { return l.moment(ctx, running, still) }
@@ -170,7 +169,7 @@ func (l *liveCopy) atOneMoment(ctx context.Context, running bool, still func() e
 		how.Frozen = true
 		return moment(ctx)
 	})
-	// An agent that does not know how to freeze has not.
+	// An agent without the command has not frozen anything.
 	if !how.Frozen && err != nil && (errors.Is(err, qga.ErrCommandNotFound) || !errors.Is(err, qga.ErrStillFrozen)) && ctx.Err() == nil {
 		how.Unfrozen = "its agent cannot freeze file systems: " + firstLine(err)
 		return how, moment(ctx)
@@ -178,7 +177,7 @@ func (l *liveCopy) atOneMoment(ctx context.Context, running bool, still func() e
 	return how, err
 }
 
-// moment is that moment, in which the guest is paused. QEMU flushes the images.
+// moment switches to the overlays while the guest is paused. QEMU flushes the images.
 func (l *liveCopy) moment(ctx context.Context, running bool, still func() error) (err error) {
 	if running {
 		defer func() { err = errors.Join(err, l.goOn(ctx)) }()
@@ -191,8 +190,8 @@ func (l *liveCopy) moment(ctx context.Context, running bool, still func() error)
 		actions = append(actions, qmp.BlockdevSnapshot(d.Node, qemucmd.OverlayNode(i)))
 	}
 	if len(actions) > 0 {
-		// An image may have grown since its overlay was made. Nobody can have it grow any more
-		// once it has one; what has grown at the last moment does not shrink for the guest.
+		// An image may have grown since its overlay was created. Once it has one, nothing can grow
+		// it any more; growth at the last moment must not be reverted for the guest.
 		if err := l.fit(ctx); err != nil {
 			return err
 		}

@@ -15,28 +15,28 @@ import (
 type Machine struct {
 	Directories
 	Namespace, Name string
-	// State is what its runner last wrote.
+	// State is the last state that its runner wrote.
 	State runner.State
 	// Runner and QEMU are the processes that have it; 0 if there is none.
 	Runner, QEMU int
 	Status       Status
-	// Busy is what another process does with a machine that does not run, such as
-	// cloning it; nil if there is none.
+	// Busy is the work of another process on a machine that does not run, such as cloning it; nil
+	// if there is none.
 	Busy *runner.BusyError
-	// Unmerged says that a copy of its disks was interrupted: what the guest wrote since is
-	// beside the images, until the next copy, resume or start merges it.
+	// Unmerged reports that a copy of its disks was interrupted: the guest's writes since are
+	// beside the images, until the next copy, resume or start merges them.
 	Unmerged bool
 }
 
-// Status says what a machine is doing, from the user's point of view. Beside the
-// constants here it is the name of a runner's phase.
+// Status is what a machine is doing, from the user's point of view: one of the constants or the
+// name of a runner's phase.
 type Status string
 
-// The statuses that a machine on one host can have, beside the runner's phases.
+// The statuses of a machine on one host, beside the runner's phases.
 const (
 	// StatusRunning: the guest executes.
 	StatusRunning Status = "Running"
-	// StatusPaused: the processors stand still.
+	// StatusPaused: the processors are stopped.
 	StatusPaused  Status = "Paused"
 	StatusStopped Status = "Stopped"
 	// StatusFailed: it could not be started, or crashed.
@@ -45,8 +45,8 @@ const (
 	StatusDied Status = "Stopped (runner died)"
 	// StatusOrphaned: the guest runs without its runner.
 	StatusOrphaned Status = "Orphaned"
-	// StatusDeleted: there is no such machine any more, but its disks or their identity
-	// are left, see [ListOptions.Leftovers].
+	// StatusDeleted: the machine was deleted, but its disks or their identity are left, see
+	// [ListOptions.Leftovers].
 	StatusDeleted Status = "Deleted"
 )
 
@@ -56,9 +56,9 @@ func (m *Machine) FullName() string { return FullName(m.Namespace, m.Name) }
 // Running reports whether the guest may execute.
 func (m *Machine) Running() bool { return m.Runner != 0 || m.QEMU != 0 }
 
-// Ready says whether the guest executes, as the condition Ready of a machine in a
-// cluster does: True, False, or Unknown while nobody is there who would say so. Whether
-// the system in it is up only its agent knows, see [ForReady].
+// Ready reports whether the guest executes, like the condition Ready of a machine in a cluster:
+// True, False, or Unknown without a runner. Whether the guest has booted is only known by its
+// agent, see [ForReady].
 func (m *Machine) Ready() live.Status {
 	switch m.Status {
 	case StatusRunning:
@@ -74,7 +74,6 @@ func (m *Machine) Socket(purpose qemucmd.SocketPurpose) string {
 	return filepath.Join(m.runtimeDir(), purpose.FileName())
 }
 
-// runtimeDir is the runtime directory that the machine's runner uses.
 func (m *Machine) runtimeDir() string {
 	if m.State.RuntimeDir != "" {
 		return m.State.RuntimeDir
@@ -82,7 +81,7 @@ func (m *Machine) runtimeDir() string {
 	return m.Runtime
 }
 
-// Message says in words what there is to say about the status; empty if nothing.
+// Message explains the status, for people; empty if there is nothing to explain.
 func (m *Machine) Message() string {
 	text := m.message()
 	if m.Busy != nil {
@@ -94,14 +93,14 @@ func (m *Machine) Message() string {
 	return text
 }
 
-// unmergedText is what there is to say about [Machine.Unmerged].
+// unmergedText is the message of [Machine.Unmerged].
 const unmergedText = "a copy of its disks was interrupted: the next snapshot, clone, resume or start merges what the guest has written since"
 
 func (m *Machine) message() string {
 	switch {
 	case m.Runner != 0 && m.State.RunnerPID != m.Runner && m.State.Phase != "":
-		return "" // the state is that of the run before
-	case m.State.Phase == "": // the state cannot be read, and the message says so
+		return "" // the state is that of the previous run
+	case m.State.Phase == "": // the state cannot be read; the message is the error
 	case m.Status == StatusDied:
 		return "the runner was killed"
 	case m.Status == StatusOrphaned:
@@ -114,8 +113,8 @@ func (m *Machine) message() string {
 	return m.State.Message
 }
 
-// whyOther says what a machine that runs is not as its manifest says, if that needs
-// somebody; the first of several.
+// whyOther returns the first problem of a running machine that is not as configured, if it needs
+// action.
 func whyOther(s *runner.State) string {
 	for _, c := range s.Conditions {
 		if c.Type == live.RestartRequired && c.Status == live.True || c.Reason != live.ReasonAdjusting && waits(c) {
@@ -125,7 +124,7 @@ func whyOther(s *runner.State) string {
 	return ""
 }
 
-// whyPaused is why a guest does not execute, if nobody asked for that.
+// whyPaused returns why a guest does not execute, unless it was paused on request.
 func whyPaused(s *runner.State) string {
 	for _, c := range s.Conditions {
 		if c.Type == live.GuestExecuting && c.Reason != live.ReasonPaused {
@@ -135,8 +134,8 @@ func whyPaused(s *runner.State) string {
 	return ""
 }
 
-// judge decides the status: the processes that hold the machine's lock say
-// whether it runs, the state file only how it is called.
+// judge decides the status: whether the machine runs depends on the processes that hold its lock,
+// the state file only refines it.
 func judge(s runner.State, holders []runner.Holder) (st Status, runnerPID, qemuPID int) {
 	for _, h := range holders {
 		switch {
@@ -167,7 +166,7 @@ func judge(s runner.State, holders []runner.Holder) (st Status, runnerPID, qemuP
 	return st, runnerPID, qemuPID
 }
 
-// busyOf is what one of the processes that have a machine does with it beside running it.
+// busyOf returns the work of one of the processes that have a machine, other than running it.
 func busyOf(holders []runner.Holder) *runner.BusyError {
 	for _, h := range holders {
 		if h.Doing != "" {
@@ -177,7 +176,7 @@ func busyOf(holders []runner.Holder) *runner.BusyError {
 	return nil
 }
 
-// busy is what another process does with the machine, nil if that is not known.
+// busy returns the work of another process on the machine, nil if unknown.
 func (d Directories) busy() *runner.BusyError {
 	holders, err := runner.Holders(d.Data)
 	if err != nil {
@@ -186,7 +185,7 @@ func (d Directories) busy() *runner.BusyError {
 	return busyOf(holders)
 }
 
-// errBusy is the error of a machine that somebody else has locked.
+// errBusy is the error when another process has locked the machine.
 func (d Directories) errBusy() error {
 	if busy := d.busy(); busy != nil {
 		return fmt.Errorf("%w: %w", ErrBusy, busy)
@@ -194,14 +193,14 @@ func (d Directories) errBusy() error {
 	return ErrBusy
 }
 
-// ErrNotFound says that this host has no machine of a name.
+// ErrNotFound is the error when this host has no machine of a name.
 var ErrNotFound = errors.New("no such machine")
 
-// ErrBusy says that somebody else starts, copies, changes or deletes the machine at this
-// moment. The error has a [*runner.BusyError] where it is known what is done, and by whom.
+// ErrBusy is the error when another process starts, copies, changes or deletes the machine at this
+// moment. It wraps a [*runner.BusyError] if the process and its work are known.
 var ErrBusy = errors.New("another command is at work on it")
 
-// waits reports whether a condition says that the machine is not as it should be.
+// waits reports whether a condition means that the machine is not as configured.
 func waits(c live.Condition) bool {
 	return c.Type != live.RestartRequired && c.Type != live.GuestExecuting && c.Status == live.False
 }

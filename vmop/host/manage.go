@@ -13,13 +13,12 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// ErrExists says that this host has a machine of a name already.
+// ErrExists is the error when this host already has a machine of a name.
 var ErrExists = errors.New("there is a machine of that name already")
 
-// Create keeps a machine without starting it. One that was loaded must be defaulted and
-// valid; one that a program has made, in an object with nothing else, becomes so.
-// The error has a machineconfig.Error for each thing that this host does not have, or is
-// [ErrExists].
+// Create adds a machine without starting it. One that was loaded must be defaulted and valid; one
+// created by a program, in an object with nothing else, is defaulted and validated. The error has a
+// machineconfig.Error for each thing that this host lacks, or is [ErrExists].
 func (h *Host) Create(o *spec.Object, g Given) (Machine, error) {
 	o, err := written(o)
 	if err != nil {
@@ -41,13 +40,12 @@ func (h *Host) Create(o *spec.Object, g Given) (Machine, error) {
 	return h.Machine(o.Namespace, o.Name)
 }
 
-// make keeps a machine that there was none of a moment ago, in the directory that a
-// deleted one may have left. Of two that make it at once one does; one that cannot
-// leaves no empty directory.
+// make creates a machine, perhaps in the directory that a deleted one has left. Of two concurrent
+// calls one succeeds; on an error no empty directory is left.
 func (m *Machine) make(o *spec.Object, g Given) (err error) {
 	defer func() {
 		if err != nil {
-			_ = os.Remove(m.Data) // which is not empty if there is anything of a machine
+			_ = os.Remove(m.Data) // it fails if anything is in it
 		}
 	}()
 	lock, err := m.makeLocked()
@@ -69,8 +67,8 @@ func (m *Machine) make(o *spec.Object, g Given) (err error) {
 	return m.keep(o, g)
 }
 
-// makeLocked makes the machine's directory and locks it. Whoever deletes a machine of
-// that name, or gives up making one, may remove it in between.
+// makeLocked creates the machine's directory and locks it. Another process that deletes a machine
+// of that name, or fails to create one, may remove it in between.
 func (m *Machine) makeLocked() (lock *os.File, err error) {
 	const others = 100 // far more than there are
 	for range others {
@@ -84,9 +82,9 @@ func (m *Machine) makeLocked() (lock *os.File, err error) {
 	return nil, err
 }
 
-// Awaiting are the changes of the manifest since the machine was started that it gets
-// at its next start only. A machine that does not run has none, and of one that a
-// version before this has started they are not known.
+// Awaiting are the changes of the manifest since the machine was started that take effect with its
+// next start. They are empty for a machine that does not run, and unknown if an older version has
+// started it.
 func (m *Machine) Awaiting() ([]changes.Change, error) {
 	if !m.Running() {
 		return nil, nil
@@ -101,7 +99,7 @@ func (m *Machine) Awaiting() ([]changes.Change, error) {
 	}
 	all := Changes(started.VirtualMachine, now.VirtualMachine)
 	for i := range all {
-		if isPlugging(all[i]) { // it was not possible, or nobody could write down that it was done
+		if isPlugging(all[i]) { // it was not possible, or was done but not recorded
 			all[i].Applied, all[i].Reason = changes.AppliedRestart, ""
 		}
 	}

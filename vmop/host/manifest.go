@@ -11,10 +11,9 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// namedManifest is the manifest of a machine under another name, as it was written
-// otherwise. Where fresh is true it is that of another machine: what tells one from
-// another, the UUID, MAC addresses and cloud-init's instance-id, is left out of it.
-// The object that is returned is defaulted and valid.
+// namedManifest returns the manifest of a machine under another name, otherwise as written. If
+// fresh, it is for another machine, without the UUID, MAC addresses and cloud-init's instance-id.
+// The returned object is defaulted and valid.
 func namedManifest(o *spec.Object, namespace, name string, fresh bool) (spec.Object, error) {
 	file := FullName(namespace, name)
 	written, err := only(spec.Load(file, o.Raw, spec.Options{}))
@@ -31,7 +30,7 @@ func namedManifest(o *spec.Object, namespace, name string, fresh bool) (spec.Obj
 	}
 	text, err := editManifest(o.Raw, want, fresh)
 	if err != nil || !says(text, want) {
-		// A manifest that is written in an unusual way loses its comments.
+		// A manifest in an unusual form loses its comments.
 		if text, err = spec.Marshal(want); err != nil {
 			return spec.Object{}, err
 		}
@@ -39,7 +38,7 @@ func namedManifest(o *spec.Object, namespace, name string, fresh bool) (spec.Obj
 	return only(spec.Load(file, text, spec.Options{Default: true, Validate: true}))
 }
 
-// only is the one machine of a manifest.
+// only returns the only machine of a manifest.
 func only(objects []spec.Object, err error) (spec.Object, error) {
 	if err != nil {
 		return spec.Object{}, err
@@ -50,8 +49,8 @@ func only(objects []spec.Object, err error) (spec.Object, error) {
 	return objects[0], nil
 }
 
-// written is an object with its manifest, as [spec.Load] returns it. A program's own
-// machine, which was never written, gets one, with defaults, and is validated.
+// written returns an object with its manifest, as [spec.Load] does. A program's own machine gets a
+// manifest, with defaults, and is validated.
 func written(o *spec.Object) (*spec.Object, error) {
 	switch {
 	case o == nil || o.VirtualMachine == nil:
@@ -67,7 +66,7 @@ func written(o *spec.Object) (*spec.Object, error) {
 	return &object, err
 }
 
-// withoutIdentity removes what tells the machine from another one.
+// withoutIdentity removes what identifies the machine.
 func withoutIdentity(vm *spec.VirtualMachine) {
 	vm.UID, vm.ResourceVersion, vm.Generation = "", "", 0
 	vm.Spec.VM.MachineUUID = ""
@@ -85,11 +84,10 @@ func withoutIdentity(vm *spec.VirtualMachine) {
 	}
 }
 
-// instanceIDKey is the key of meta-data by which cloud-init knows a machine.
+// instanceIDKey is the key of the instance-id in cloud-init's meta-data.
 const instanceIDKey = "instance-id"
 
-// editManifest changes the text of a manifest to what is wanted, with the comments
-// that it has.
+// editManifest changes the text of a manifest to the wanted machine, and keeps its comments.
 func editManifest(text []byte, want *spec.VirtualMachine, fresh bool) ([]byte, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
@@ -131,7 +129,6 @@ func encodeManifest(doc *yaml.Node) ([]byte, error) {
 	return out.Bytes(), e.Close()
 }
 
-// child is the value of a mapping's key, nil if there is none.
 func child(n *yaml.Node, key string) *yaml.Node {
 	if n == nil || n.Kind != yaml.MappingNode {
 		return nil
@@ -164,7 +161,7 @@ func removeKey(n *yaml.Node, key string) {
 	}
 }
 
-// says reports whether a text is a manifest of the machine that is wanted.
+// says reports whether a text is a manifest of the wanted machine.
 func says(text []byte, want *spec.VirtualMachine) bool {
 	got, err := only(spec.Load("", text, spec.Options{}))
 	if err != nil {
@@ -175,7 +172,7 @@ func says(text []byte, want *spec.VirtualMachine) bool {
 	return errA == nil && errB == nil && bytes.Equal(a, b)
 }
 
-// asJSON has no difference between what is empty and what is not there.
+// asJSON encodes empty and missing fields alike.
 func asJSON(vm *spec.VirtualMachine) ([]byte, error) {
 	vm = vm.DeepCopy()
 	if c := vm.Spec.CloudInit; c != nil && len(c.MetaData) == 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// MemoryNotes says that a machine may get more memory than this host has, which does not
-// keep it from starting: QEMU takes what the guest writes to.
+// MemoryNotes report that a machine may get more memory than this host has, which does not prevent
+// its start: QEMU only takes what the guest writes to.
 func MemoryNotes(vm *spec.VirtualMachine) []string {
 	if vm == nil {
 		return nil
@@ -25,7 +25,7 @@ func MemoryNotes(vm *spec.VirtualMachine) []string {
 	return nil
 }
 
-// meminfo is a value of /proc/meminfo in bytes, see proc(5); 0 if it is not there.
+// meminfo is a value of /proc/meminfo in bytes, see proc(5); 0 if it is missing.
 func meminfo(text, name string) uint64 {
 	for line := range strings.Lines(text) {
 		var kib uint64

@@ -13,27 +13,27 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// mergeJob is the job that merges the overlay of a disk, by its position in the journal.
+// mergeJob is the id of the job that merges a disk's overlay, by its index in the journal.
 func mergeJob(i int) string { return "vmop-merge-" + strconv.Itoa(i) }
 
-// merger has the QEMU of a machine that runs merge the overlays that the machine has,
-// whoever has made them. What is to be done next package overlay decides.
+// merger has a running QEMU merge the machine's overlays, including those of other processes.
+// Package overlay decides the steps.
 type merger struct {
 	m      *Machine
 	c      *qmp.Client
 	events *qmp.Subscription
 	// held are the overlays; nil if there are none.
 	held *overlay.Held
-	// paused says that a copy has paused the guest, which ran.
+	// paused reports that a copy has paused the running guest.
 	paused bool
-	// continued says that the guest went on that an earlier copy had left paused.
+	// continued reports that a guest left paused by an earlier copy was resumed.
 	continued bool
 	// told are the disks whose jobs were told to complete.
 	told map[int]bool
 }
 
-// merging does something with the disks of a machine that runs, in which overlays may be
-// made. There are none before it and, unless the error says so, none afterwards.
+// merging calls do with a merger of a running machine. There are no overlays before do and, unless
+// the error says so, none afterwards.
 func (m *Machine) merging(ctx context.Context, do func(*merger) error) (err error) {
 	c, err := qmp.Dial(ctx, m.Socket(qemucmd.SocketToolMonitor), qmp.Options{Handshake: monitorGreeting})
 	if errors.Is(err, qmp.ErrNoGreeting) {
@@ -62,8 +62,8 @@ func (m *Machine) merging(ctx context.Context, do func(*merger) error) (err erro
 	return do(g)
 }
 
-// finishCopy merges what a copy has left that was interrupted, of a machine that runs. It
-// reports whether the guest goes on, which that copy had left paused.
+// finishCopy merges the overlays of an interrupted copy of a running machine. It reports whether
+// the guest was resumed, which that copy had left paused.
 func (m *Machine) finishCopy(ctx context.Context) (continued bool, err error) {
 	if !overlay.Exists(m.Data) {
 		return false, nil
@@ -72,13 +72,12 @@ func (m *Machine) finishCopy(ctx context.Context) (continued bool, err error) {
 	return continued, err
 }
 
-// do asks QEMU something that has no answer.
 func (g *merger) do(ctx context.Context, cmd qmp.Command[qmp.None]) error {
 	_, err := qmp.Do(ctx, g.c, cmd)
 	return err
 }
 
-// settle merges the overlays that there are, and has the guest go on.
+// settle merges the existing overlays, and resumes the guest.
 func (g *merger) settle(ctx context.Context) (err error) {
 	theirs := g.held == nil
 	if theirs {
@@ -94,10 +93,10 @@ func (g *merger) settle(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	// Who has paused it is gone, and may have left it frozen.
+	// The process that paused it has ended, and may have left it frozen.
 	left := theirs && g.held.Paused && status.Status == qmp.RunStatePaused
 	g.paused = g.paused || left
-	if theirs && g.held.Phase == overlay.Attaching { // killed in the moment, perhaps before that
+	if theirs && g.held.Phase == overlay.Attaching { // killed at that moment, perhaps before the switch
 		err = g.fit(ctx)
 	}
 	if err == nil {
@@ -116,8 +115,8 @@ func (g *merger) settle(ctx context.Context) (err error) {
 	return err
 }
 
-// fit has the overlays be no smaller than their images: a guest that has one instead of its
-// image would have a smaller disk.
+// fit grows overlays to the size of their images: with a smaller one in place of its image, a guest
+// would have a smaller disk.
 func (g *merger) fit(ctx context.Context) error {
 	nodes, err := qmp.Do(ctx, g.c, qmp.QueryNamedBlockNodes{Flat: true})
 	if err != nil {
@@ -139,7 +138,6 @@ func (g *merger) fit(ctx context.Context) error {
 	return nil
 }
 
-// merge merges the overlays, step by step.
 func (g *merger) merge(ctx context.Context) error {
 	for {
 		seen, err := g.look(ctx)
@@ -165,7 +163,6 @@ func (g *merger) merge(ctx context.Context) error {
 	}
 }
 
-// take takes a step.
 func (g *merger) take(ctx context.Context, step overlay.Step, seen sight) error {
 	i := step.Disk
 	switch step.Kind {
@@ -207,16 +204,15 @@ func (g *merger) take(ctx context.Context, step overlay.Step, seen sight) error 
 	return fmt.Errorf("%+v is nothing that a QEMU does", step)
 }
 
-// sight is what a QEMU has of overlays.
+// sight is the state of the overlays in QEMU.
 type sight struct {
 	disks   []overlay.Found
 	running bool
 	nodes   []string
-	// failed says why jobs have failed that have ended, by their disks.
+	// failed are the errors of failed jobs, by their disks.
 	failed map[int]string
 }
 
-// active reports whether the guest writes to an overlay.
 func (s *sight) active() bool {
 	return slices.ContainsFunc(s.disks, func(d overlay.Found) bool { return d.Active })
 }
@@ -242,7 +238,7 @@ func (g *merger) look(ctx context.Context) (sight, error) {
 	return see(&g.held.Journal, g.told, status.Running, blocks, nodes, jobs), nil
 }
 
-// see is look with what QEMU has said.
+// see derives the sight from QEMU's answers.
 func see(j *overlay.Journal, told map[int]bool, running bool, blocks []qmp.BlockInfo, nodes []qmp.BlockDeviceInfo, jobs []qmp.Job) sight {
 	s := sight{running: running, failed: map[int]string{}}
 	for _, n := range nodes {
@@ -292,7 +288,6 @@ func jobState(s qmp.JobStatus) overlay.JobState {
 	return overlay.Copying
 }
 
-// wait waits until a job may have another state.
 func (g *merger) wait(ctx context.Context) error {
 	look, cancel := context.WithTimeout(ctx, copyLook)
 	defer cancel()
@@ -303,7 +298,7 @@ func (g *merger) wait(ctx context.Context) error {
 	return nil
 }
 
-// pause pauses the guest, which executes, and goOn has it go on if that was done.
+// pause pauses the executing guest, and goOn resumes it if that was done.
 func (g *merger) pause(ctx context.Context) error {
 	if err := g.do(ctx, qmp.Stop{}); err != nil {
 		return err
@@ -325,11 +320,11 @@ func (g *merger) goOn(ctx context.Context) error {
 	return nil
 }
 
-// retreat has the guest write to its overlays again, after an error: no job holds back
-// what it writes when it goes on.
+// retreat switches the guest back to its overlays after an error, so that no job holds back its
+// writes when it resumes.
 func (g *merger) retreat(ctx context.Context) error {
 	if g.c.Err() != nil {
-		return nil // nobody is left to go on
+		return nil // QEMU has ended
 	}
 	for {
 		seen, err := g.look(ctx)
@@ -338,7 +333,7 @@ func (g *merger) retreat(ctx context.Context) error {
 		}
 		if seen.active() && g.held.Phase == overlay.Merged {
 			if err := g.held.Write(overlay.Merging); err != nil {
-				return err // with the guest paused: it must not write to an overlay that does not count
+				return err // the guest stays paused: it must not write to a discarded overlay
 			}
 		}
 		i := slices.IndexFunc(seen.disks, func(d overlay.Found) bool { return d.Job != overlay.NoJob })
@@ -348,7 +343,7 @@ func (g *merger) retreat(ctx context.Context) error {
 		case seen.disks[i].Job == overlay.Ended:
 			err = g.do(ctx, qmp.JobDismiss{ID: mergeJob(i)})
 		default:
-			// One that has ended meanwhile refuses.
+			// A job that has ended meanwhile refuses.
 			if err = g.do(ctx, qmp.JobCancel{ID: mergeJob(i)}); err == nil || errors.As(err, new(*qmp.Error)) {
 				err = g.wait(ctx)
 			}
@@ -360,13 +355,13 @@ func (g *merger) retreat(ctx context.Context) error {
 }
 
 const (
-	// freezeLimit bounds how long a guest stands still for a copy.
+	// freezeLimit bounds how long a guest's file systems are frozen for a copy.
 	freezeLimit = time.Minute
-	// copyLook is how often jobs are looked at that say nothing.
+	// copyLook is the polling interval of jobs.
 	copyLook = 500 * time.Millisecond
-	// copyCleanup bounds what is undone when something is given up.
+	// copyCleanup bounds the undoing of a cancelled copy.
 	copyCleanup = 30 * time.Second
-	// mergeLimit bounds the merging after a copy that was given up. What is not merged
-	// then the next command merges, or the next start.
+	// mergeLimit bounds the merging after a cancelled copy. The rest is merged by the next command
+	// or the next start.
 	mergeLimit = 10 * time.Minute
 )

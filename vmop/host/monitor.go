@@ -9,9 +9,9 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// AskMonitor connects to the monitor of a QEMU by the path of its QMP socket, asks it
-// something, and leaves it to the next one. The error of ask is returned as it is, and
-// those of the connection name the socket.
+// AskMonitor connects to the monitor of a QEMU by the path of its QMP socket, calls ask, and
+// disconnects, because the monitor serves one client at a time. The error of ask is returned
+// unchanged; those of the connection name the socket.
 func AskMonitor(ctx context.Context, socket string, ask func(*qmp.Client) error) error {
 	c, err := qmp.Dial(ctx, socket, qmp.Options{Handshake: monitorGreeting})
 	switch {
@@ -20,7 +20,7 @@ func AskMonitor(ctx context.Context, socket string, ask func(*qmp.Client) error)
 	case err != nil:
 		return fmt.Errorf("%s: %w", socket, err)
 	}
-	if err := ask(c); err != nil { // which is about the machine
+	if err := ask(c); err != nil { // about the machine, not the connection
 		return errors.Join(err, c.Close())
 	}
 	if err := c.Close(); err != nil {
@@ -29,7 +29,7 @@ func AskMonitor(ctx context.Context, socket string, ask func(*qmp.Client) error)
 	return nil
 }
 
-// monitor asks the QEMU of a machine that runs.
+// monitor calls ask with the monitor of a running machine.
 func (m *Machine) monitor(ctx context.Context, ask func(*qmp.Client) error) error {
 	return AskMonitor(ctx, m.Socket(qemucmd.SocketToolMonitor), ask)
 }

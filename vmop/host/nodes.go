@@ -11,17 +11,17 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// liveDisk is a disk that a QEMU has.
+// liveDisk is a disk in a running QEMU.
 type liveDisk struct {
 	name string
-	// node is that of the disk, format and size (in bytes) are what is in it.
+	// node is the disk's block node; format and size (in bytes) are its content's.
 	node, format string
 	size         int64
-	// readOnly says that the guest writes nothing to it.
+	// readOnly reports that the guest cannot write to it.
 	readOnly bool
 }
 
-// findIn finds a machine's disks in its QEMU, in their order.
+// findIn returns a machine's disks in its QEMU, in the same order.
 func findIn(ctx context.Context, c *qmp.Client, disks []heldDisk) ([]liveDisk, error) {
 	nodes, sets, err := blockNodes(ctx, c)
 	if err != nil {
@@ -30,7 +30,7 @@ func findIn(ctx context.Context, c *qmp.Client, disks []heldDisk) ([]liveDisk, e
 	return findDisks(disks, nodes, sets)
 }
 
-// blockNodes are what QEMU has of disks, and of files that it was given open.
+// blockNodes returns QEMU's block nodes and descriptor sets.
 func blockNodes(ctx context.Context, c *qmp.Client) ([]qmp.BlockDeviceInfo, []qmp.FDSet, error) {
 	nodes, err := qmp.Do(ctx, c, qmp.QueryNamedBlockNodes{Flat: true})
 	if err != nil {
@@ -40,8 +40,8 @@ func blockNodes(ctx context.Context, c *qmp.Client) ([]qmp.BlockDeviceInfo, []qm
 	return nodes, sets, err
 }
 
-// findDisks is findIn with what QEMU said. The error is [errStartedWithout] if it has
-// not one of them.
+// findDisks is findIn with QEMU's answers. The error is [errStartedWithout] if one of the disks is
+// missing.
 func findDisks(disks []heldDisk, nodes []qmp.BlockDeviceInfo, sets []qmp.FDSet) ([]liveDisk, error) {
 	opened := map[string]string{}
 	for _, s := range sets {
@@ -78,10 +78,10 @@ func findDisks(disks []heldDisk, nodes []qmp.BlockDeviceInfo, sets []qmp.FDSet) 
 	return out, nil
 }
 
-// errStartedWithout says that a QEMU has no such disk.
+// errStartedWithout is the error when a QEMU lacks a disk.
 var errStartedWithout = errors.New("the machine was started without")
 
-// ports are the nodes of disks at the root ports, in their order.
+// ports are the nodes of the disks at the root ports, in order.
 func ports(yield func(string) bool) {
 	for port := range qemucmd.HotPlugPorts {
 		if !yield(qemucmd.PluggedNode(port)) {

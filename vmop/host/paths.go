@@ -16,8 +16,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// removeEmpty removes a machine's directory, and its namespace's if that was the
-// last one. What somebody makes in them at this moment stays.
+// removeEmpty removes a machine's directory, and its namespace's if that was the last one, unless
+// another process has just created a file in them.
 func removeEmpty(dir string) error {
 	for _, dir := range []string{dir, filepath.Dir(dir)} {
 		err := os.Remove(dir)
@@ -41,7 +41,7 @@ func subdirectories(dir string) ([]string, error) {
 	}
 	var out []string
 	for _, e := range entries {
-		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") { // what is just being made
+		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") { // unfinished ones begin with a dot
 			out = append(out, e.Name())
 		}
 	}

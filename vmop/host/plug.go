@@ -15,13 +15,12 @@ import (
 	"github.com/vmop/sdk/vmop/runner"
 )
 
-// noPlaceError says why a machine that runs cannot be given a disk that its next start
-// gives it.
+// noPlaceError is why a disk can only be added by the next start.
 type noPlaceError struct{ why string }
 
 func (e *noPlaceError) Error() string { return e.why }
 
-// plug plugs an image into a machine that runs, whose guest sees it as another disk.
+// plug plugs an image into a running machine as another disk.
 func (m *Machine) plug(ctx context.Context, disk, path, serial string) (err error) {
 	format, _, err := m.look(path)
 	if err != nil {
@@ -41,13 +40,13 @@ func (m *Machine) plug(ctx context.Context, disk, path, serial string) (err erro
 	})
 }
 
-// plugAt plugs an image at a root port; what was done is undone if that fails.
+// plugAt plugs an image at a root port, and undoes that on an error.
 func plugAt(ctx context.Context, c *qmp.Client, port int, disk, path string, format qemucmd.DiskFormat, serial string) (err error) {
 	defer func() {
 		if err != nil {
 			after, cancel := context.WithTimeout(context.WithoutCancel(ctx), copyCleanup)
 			defer cancel()
-			_ = unplugged(after, c, port) // the error is told already
+			_ = unplugged(after, c, port) // the first error is returned
 		}
 	}()
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
@@ -71,13 +70,13 @@ func plugAt(ctx context.Context, c *qmp.Client, port int, disk, path string, for
 		"filename": qemucmd.FDSetPrefix + strconv.Itoa(set), "locking": "on", "discard": "unmap",
 	}}); err != nil {
 		if refused := (*qmp.Error)(nil); errors.As(err, &refused) && strings.Contains(refused.Error(), errLocked) {
-			return fmt.Errorf("%s: %w", path, errInUse) // since it was looked at
+			return fmt.Errorf("%s: %w", path, errInUse) // opened since it was checked
 		}
 		return err
 	}
 	content := map[string]any{"file": file, "discard": "unmap"}
 	if format == qemucmd.DiskFormatQCOW2 {
-		content["backing"] = nil // it was looked at, and has none
+		content["backing"] = nil // the image was inspected, and has none
 	}
 	if _, err := qmp.Do(ctx, c, qmp.BlockdevAdd{Driver: string(format), NodeName: node, Options: content}); err != nil {
 		return err
@@ -92,12 +91,12 @@ func plugAt(ctx context.Context, c *qmp.Client, port int, disk, path string, for
 	return err
 }
 
-// occupied is QEMU's refusal of a port whose former disk is still being released.
+// occupied is QEMU's refusal of a port whose previous disk is still being released.
 func occupied(port int) error {
 	return &qmp.Error{Class: "GenericError", Desc: qemucmd.PortID(port) + " is " + errOccupied + " a disk"}
 }
 
-// unplugged closes what QEMU has of a disk that is gone. What it has not is no error.
+// unplugged closes QEMU's block nodes of an unplugged disk. Missing ones are no error.
 func unplugged(ctx context.Context, c *qmp.Client, port int) error {
 	var errs []error
 	for _, node := range []string{qemucmd.PluggedNode(port), qemucmd.PluggedFileNode(port)} {
@@ -106,18 +105,18 @@ func unplugged(ctx context.Context, c *qmp.Client, port int) error {
 		}
 	}
 	if len(errs) == 0 {
-		_, _ = qmp.Do(ctx, c, qmp.RemoveFD{FDSetID: pluggedSets + port}) // it may have gone with its last user
+		_, _ = qmp.Do(ctx, c, qmp.RemoveFD{FDSetID: pluggedSets + port}) // it may have been closed with its last user
 	}
 	return errors.Join(errs...)
 }
 
-// unplug has the guest of a machine that runs release a disk.
+// unplug has the guest of a running machine release a disk.
 func (m *Machine) unplug(ctx context.Context, disk heldDisk) error {
 	return m.monitor(ctx, func(c *qmp.Client) error {
 		found, err := findIn(ctx, c, []heldDisk{disk})
 		switch {
 		case errors.Is(err, errStartedWithout):
-			return nil // it has gone, or waits for the next start
+			return nil // it was released, or waits for the next start
 		case err != nil:
 			return err
 		}
@@ -132,7 +131,7 @@ func (m *Machine) unplug(ctx context.Context, disk heldDisk) error {
 	})
 }
 
-// portOf is the root port that a disk is at by its node; -1 if it is at none.
+// portOf returns the root port of a disk by its node; -1 if it is at none.
 func portOf(node string) int { return slices.Index(slices.Collect(ports), node) }
 
 // releaseDevice asks a guest to release a device, and waits until it has.
@@ -144,8 +143,8 @@ func releaseDevice(ctx context.Context, c *qmp.Client, id string) error {
 	_, err := qmp.Do(ctx, c, qmp.DeviceDel{ID: id})
 	switch {
 	case errors.Is(err, qmp.ErrDeviceNotFound):
-		return nil // released since it was asked the last time
-	case err != nil && strings.Contains(err.Error(), "already in the process of unplug"): // asked before
+		return nil // released since an earlier request
+	case err != nil && strings.Contains(err.Error(), "already in the process of unplug"): // requested before
 	case err != nil:
 		return err
 	}
@@ -166,19 +165,19 @@ func releaseDevice(ctx context.Context, c *qmp.Client, id string) error {
 	}
 }
 
-// errOccupied is what QEMU says of a root port that has a device.
+// errOccupied is a part of QEMU's error for a root port with a device.
 const errOccupied = "in use by"
 
-// errLocked is what QEMU says of an image that another QEMU has.
+// errLocked is a part of QEMU's error for an image that another QEMU has open.
 const errLocked = `Failed to get "write" lock`
 
 const (
 	// releaseTimeout is how long a guest has to release a disk.
 	releaseTimeout = 15 * time.Second
-	// pluggedSets is added to a port's number for the set of descriptors with the file
-	// of the disk there: lower ones are those of the start.
+	// pluggedSets is the base of the descriptor set numbers of plugged disks, one for each port:
+	// lower ones are those of the start.
 	pluggedSets = 1000
 )
 
-// ErrNotReleased says that a guest has not let a disk go.
+// ErrNotReleased is the error when a guest has not released a disk.
 var ErrNotReleased = errors.New("the guest has not released the disk")

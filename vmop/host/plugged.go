@@ -17,31 +17,29 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// What a machine that runs has of the disks of its manifest is kept beside what it was
-// started with, in one file: the manifest of its start, with the disks that have come and
-// without those that have gone since.
+// The present disks of a running machine are kept in the manifest that it was started with: disks
+// plugged since are added to it, and unplugged ones removed.
 
-// deviceChanges are the disks that come and go while a machine runs.
+// deviceChanges are the disks to plug and unplug in a running machine.
 type deviceChanges struct {
 	h *Host
 	m *Machine
-	// had is the manifest that the machine had, now with the disks that it has meanwhile,
-	// wants the one that it is to have, and config its configuration with what is given.
+	// had is the manifest of the running machine with its present disks, wants the new one, and
+	// config its configuration with what is given.
 	had, wants *spec.Object
 	now        *spec.VirtualMachine
 	config     *runnerconfig.Config
 	given      map[string]string
-	// plugged are the disks that can go, by their claims.
+	// plugged are the disks that can be unplugged, by their claims.
 	plugged []string
-	// became are the changes from what the machine has, by operation and path, as they are
-	// carried out.
+	// became are the executed changes, by operation and path.
 	became map[string]changes.Change
 }
 
-// changeDevices plugs the disks that a manifest has more than the machine that runs, and
-// has its guest release those that it has no more, where nothing else of the manifest
-// waits for a restart. What the machine has no place for waits for its next start. A guest
-// that does not release a disk has the error [ErrNotReleased].
+// changeDevices plugs the disks that a manifest adds to a running machine, and has its guest
+// release those that it removes, if nothing else of the manifest waits for a restart. A disk
+// without a free place waits for the next start. The error is [ErrNotReleased] if the guest does
+// not release a disk.
 func (h *Host) changeDevices(ctx context.Context, m *Machine, o *spec.Object, g Given, c *runnerconfig.Config) (*deviceChanges, error) {
 	if m.Status != StatusRunning && m.Status != StatusPaused {
 		return nil, nil // it starts, or ends: all waits for the next start
@@ -67,11 +65,11 @@ func (h *Host) changeDevices(ctx context.Context, m *Machine, o *spec.Object, g 
 	if !slices.ContainsFunc(all, isPlugging) {
 		return d, nil
 	}
-	release, err := m.hold(ctx, "changed") // completes a copy that was interrupted
+	release, err := m.hold(ctx, "changed") // this completes an interrupted copy
 	if err != nil {
 		return nil, err
 	}
-	for _, op := range []string{spec.OperationRemove, spec.OperationAdd} { // what goes leaves a place
+	for _, op := range []string{spec.OperationRemove, spec.OperationAdd} { // removals free places
 		for _, change := range all {
 			if change.Operation == op && isPlugging(change) {
 				err = errors.Join(err, d.carryOut(ctx, change))
@@ -81,12 +79,11 @@ func (h *Host) changeDevices(ctx context.Context, m *Machine, o *spec.Object, g 
 	return d, errors.Join(err, release())
 }
 
-// diskAt is the disk of a machine at a path of its manifest, and its position among all.
+// diskAt returns the disk at a path of the manifest, and its index among all.
 func diskAt(vm *spec.VirtualMachine, path string) (int, machineconfig.Disk, error) {
 	return findDisk(vm, path, func(d *machineconfig.Disk) bool { return d.Field() == path })
 }
 
-// diskNamed is the disk of a machine of a name.
 func diskNamed(vm *spec.VirtualMachine, name string) (int, machineconfig.Disk, error) {
 	return findDisk(vm, name, func(d *machineconfig.Disk) bool { return d.Name == name })
 }
@@ -100,9 +97,8 @@ func findDisk(vm *spec.VirtualMachine, what string, is func(*machineconfig.Disk)
 	return 0, machineconfig.Disk{}, fmt.Errorf("%s: there is no such disk", what)
 }
 
-// findPlugged finds which disks are where they can go from, of those that the manifest has
-// no more, and of those that it has more: somebody may have attached them. What the guest
-// has released is forgotten.
+// findPlugged finds which removed disks can be unplugged, and which added ones are there already,
+// since another command may have attached them. It forgets disks that the guest has released.
 func (d *deviceChanges) findPlugged(ctx context.Context) error {
 	def, err := d.m.Definition()
 	if err != nil {
@@ -122,7 +118,7 @@ func (d *deviceChanges) findPlugged(ctx context.Context) error {
 		held := heldDisk{name: disk.Name, path: def.Used[disk.Name]}
 		if held.path == "" {
 			if held, _, err = d.h.imageOf(d.had, disk.Name); err != nil {
-				continue // no file, which never was plugged
+				continue // it is no file, and so was never plugged
 			}
 		}
 		differ[disk.Claim], gone[disk.Claim] = held, true
@@ -151,11 +147,10 @@ func (d *deviceChanges) findPlugged(ctx context.Context) error {
 	return d.m.noteStarted(d.now)
 }
 
-// forgetDisk takes a disk out of a machine.
 func forgetDisk(vm *spec.VirtualMachine, name string) {
 	_, disk, err := diskNamed(vm, name)
 	switch {
-	case err != nil: // it has it not
+	case err != nil: // it is not there
 	case disk.Ref != nil:
 		vm.Spec.BlockDeviceRefs = slices.Delete(vm.Spec.BlockDeviceRefs, disk.Index, disk.Index+1)
 	default:
@@ -163,8 +158,7 @@ func forgetDisk(vm *spec.VirtualMachine, name string) {
 	}
 }
 
-// carryOut plugs a disk, or has it released, and notes that the machine has it, or has
-// not.
+// carryOut plugs or unplugs a disk, and records that.
 func (d *deviceChanges) carryOut(ctx context.Context, change changes.Change) error {
 	var err error
 	name := ""
@@ -185,7 +179,6 @@ func (d *deviceChanges) carryOut(ctx context.Context, change changes.Change) err
 	return d.m.noteStarted(d.now)
 }
 
-// remove has the guest release the disk at a path of what it had.
 func (d *deviceChanges) remove(ctx context.Context, path string) (name string, err error) {
 	_, disk, err := diskAt(d.had.VirtualMachine, path)
 	if err != nil {
@@ -198,7 +191,6 @@ func (d *deviceChanges) remove(ctx context.Context, path string) (name string, e
 	return disk.Name, nil
 }
 
-// add plugs the disk at a path of what the machine is to have.
 func (d *deviceChanges) add(ctx context.Context, path string) (name string, err error) {
 	i, disk, err := diskAt(d.wants.VirtualMachine, path)
 	if err != nil {
@@ -216,7 +208,7 @@ func (d *deviceChanges) add(ctx context.Context, path string) (name string, err 
 	return disk.Name, nil
 }
 
-// plug plugs a disk, whose image is made if it is not there yet.
+// plug plugs a disk, and creates a missing image.
 func (d *deviceChanges) plug(ctx context.Context, disk *machineconfig.Disk, drive *runnerconfig.Drive, serial string) (err error) {
 	path := drive.Where()
 	if _, serr := os.Stat(path); errors.Is(serr, fs.ErrNotExist) && drive.File != "" && drive.Size > 0 {
@@ -250,8 +242,8 @@ func (d *deviceChanges) plug(ctx context.Context, disk *machineconfig.Disk, driv
 	})
 }
 
-// mayPlug refuses what cannot be another disk of the machine, and reports whether it has
-// it already: whoever plugged it could not write that down.
+// mayPlug checks that an image can be another disk of the machine, and reports whether it already
+// is one: a previous command may have failed to record that.
 func (d *deviceChanges) mayPlug(ctx context.Context, name, path string) (there bool, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -281,8 +273,8 @@ func (d *deviceChanges) mayPlug(ctx context.Context, name, path string) (there b
 	return false, checkUnused(path)
 }
 
-// makeImage makes the empty image of a disk, as a start does, and as a start does not in
-// place of one that there was.
+// makeImage creates the empty image of a disk by a start's rules: not in place of one that existed
+// before.
 func (d *deviceChanges) makeImage(drive *runnerconfig.Drive) (made bool, err error) {
 	def, err := d.m.Definition()
 	if err != nil {
@@ -313,7 +305,7 @@ func (d *deviceChanges) unplug(ctx context.Context, disk *machineconfig.Disk) er
 	})
 }
 
-// note changes what is known of what the machine is made of.
+// note changes the machine's definition.
 func (d *deviceChanges) note(change func(*Definition)) error {
 	def, err := d.m.Definition()
 	if err != nil {
@@ -329,10 +321,10 @@ func (d *deviceChanges) note(change func(*Definition)) error {
 	return def.write(d.m.Directories)
 }
 
-// tell says of the changes of a manifest what has become of its disks, which is more or
-// less than the manifests say: the machine may have had other disks than the former one.
+// tell records in a manifest's changes what was done with its disks. It can differ from the
+// manifests' differences: the machine may have had other disks than its previous manifest.
 func (d *deviceChanges) tell(found []changes.Change) {
-	left := map[string]changes.Change{} // by path, and those that should have gone by ""
+	left := map[string]changes.Change{} // by path; removals that failed by ""
 	if d != nil {
 		for _, c := range between(d.now, d.wants.VirtualMachine, nil) {
 			if !c.IsDisk() {

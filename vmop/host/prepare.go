@@ -10,12 +10,11 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// Prepare makes the job of a manifest's machine, as [Host.Create] takes it.
-// Of the machine nothing is touched but its directory, which is made. Images that its
-// start makes disks of are fetched into the cache. Where the
-// host would have to provide something, such as a kernel or a disk that is not there, the
-// error has a machineconfig.Error for each, or a [*GivenError]; where the machine would get an empty disk in place of one that it has had, an
-// [*EmptyDiskError].
+// Prepare returns the job of a manifest's machine, as [Host.Create] takes it. It creates the
+// machine's directory, and changes nothing else of the machine. Images for disks that the start
+// creates are fetched into the cache. The error has a machineconfig.Error for each thing that this
+// host lacks, or a [*GivenError] for a missing file such as a kernel or a disk; it is an
+// [*EmptyDiskError] if the machine would get an empty disk in place of one that it has had.
 func (h *Host) Prepare(ctx context.Context, o *spec.Object, options JobOptions) (job *Job, err error) {
 	if o, err = written(o); err != nil {
 		return nil, err
@@ -68,7 +67,7 @@ func (h *Host) Prepare(ctx context.Context, o *spec.Object, options JobOptions) 
 	return j, nil
 }
 
-// decideDisks finds out which disks would be made, and what is to be remembered.
+// decideDisks determines which disks would be created, and what is recorded.
 func (j *Job) decideDisks(vm *spec.VirtualMachine, options JobOptions) error {
 	before, err := j.Directories.Definition()
 	if err != nil {

@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// PublicImage is a cloud image of a distribution, by a name that people can remember.
+// PublicImage is a cloud image of a distribution, by a memorable name.
 type PublicImage struct {
 	Name string `json:"name"`
-	// URL is that of the latest image, and Checksums that of the list with its
-	// checksum, which the distribution keeps beside it: it finds what was cut off or
-	// damaged on its way, and is as trustworthy as the server.
+	// URL is the latest image's, and Checksums that of the list with its checksum, which the
+	// distribution serves beside it: it detects incomplete and damaged downloads, and is as
+	// trustworthy as the server.
 	URL       string `json:"url"`
 	Checksums string `json:"checksums"`
 }
@@ -19,17 +19,17 @@ type PublicImage struct {
 //go:embed images.json
 var publicImages []byte
 
-// PublicImages are the cloud images that have a name here, for x86-64. The list is a
-// file of this package, and no server is asked for it.
+// PublicImages are the cloud images that have a name here, for x86-64. The list is a file of this
+// package; no server is queried.
 func PublicImages() []PublicImage {
 	var out []PublicImage
 	if err := json.Unmarshal(publicImages, &out); err != nil {
-		panic("host: images.json: " + err.Error()) // a part of this program
+		panic("host: images.json: " + err.Error()) // the file is embedded
 	}
 	return out
 }
 
-// FindPublicImage is the public image of a name.
+// FindPublicImage returns the public image of a name.
 func FindPublicImage(name string) (PublicImage, bool) {
 	all := PublicImages()
 	i := slices.IndexFunc(all, func(p PublicImage) bool { return p.Name == name })

@@ -17,29 +17,28 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// ImageMachine is what is desired of a machine that is made of a cloud image.
+// ImageMachine describes a machine to be created from a cloud image.
 type ImageMachine struct {
 	Namespace, Name string
 	CPUs            int32
 	Memory          resource.Quantity
-	// DiskSize is that of the one disk, [SystemDisk].
+	// DiskSize is the size of its only disk, [SystemDisk].
 	DiskSize resource.Quantity
-	// User is made in the guest by cloud-init: it may use sudo, and gets in with one
+	// User is created in the guest by cloud-init, with the right to use sudo, and logs in with one
 	// of the SSHKeys, which are lines of an authorized_keys file.
 	User    string
 	SSHKeys []string
-	// Forwards are ports of the guest at ports of this host.
+	// Forwards are ports of this host that are forwarded to the guest.
 	Forwards []spec.HostForward
 }
 
-// SystemDisk is the name of the disk of a machine that is made of an image, as
-// Given.Disks has it.
+// SystemDisk is the name of the disk of a machine from an image, as in Given.Disks.
 const SystemDisk = "system-disk"
 
-// userName is what the usual tools take for the name of a user.
+// userName matches the names that the usual tools accept for users.
 var userName = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`)
 
-// Machine is the machine that is desired; [spec.Marshal] makes a manifest of it.
+// Machine returns the machine; [spec.Marshal] returns its manifest.
 func (w ImageMachine) Machine() (*spec.VirtualMachine, error) {
 	var errs []error
 	if !userName.MatchString(w.User) || w.User == "root" {
@@ -74,7 +73,6 @@ func (w ImageMachine) Machine() (*spec.VirtualMachine, error) {
 	return vm, nil
 }
 
-// checkKey refuses what is no line of an authorized_keys file.
 func checkKey(line string) error {
 	switch {
 	case strings.Contains(line, "PRIVATE KEY"):
@@ -87,7 +85,7 @@ func checkKey(line string) error {
 
 var keyLine = regexp.MustCompile(`^(ssh-|ecdsa-|sk-)[a-zA-Z0-9@.-]+ [A-Za-z0-9+/=]+( |$)`)
 
-// PublicKeys are the keys of a file in the form of authorized_keys or of a .pub file.
+// PublicKeys returns the keys of a file in the form of authorized_keys or of a .pub file.
 func PublicKeys(text string) ([]string, error) {
 	var out []string
 	for line := range strings.Lines(text) {
@@ -103,7 +101,7 @@ func PublicKeys(text string) ([]string, error) {
 	return out, nil
 }
 
-// ParseForward understands [ADDRESS:]PORT:GUESTPORT[/tcp|/udp].
+// ParseForward parses [ADDRESS:]PORT:GUESTPORT[/tcp|/udp].
 func ParseForward(text string) (spec.HostForward, error) {
 	bad := fmt.Errorf("%q: want [ADDRESS:]PORT:GUESTPORT or the same with /udp, as in 8080:80", text)
 	ports, protocol, ok := strings.Cut(text, "/")
@@ -134,10 +132,10 @@ func ParseForward(text string) (spec.HostForward, error) {
 	return f, nil
 }
 
-// sshPort is where SSH servers listen.
 const sshPort = 22
 
-// SSHForward is where the machine's SSH server is on this host.
+// SSHForward returns the address and port of this host that are forwarded to the machine's SSH
+// server.
 func SSHForward(vm *spec.VirtualMachine) (address string, port int32, ok bool) {
 	if vm == nil {
 		return "", 0, false
@@ -159,10 +157,9 @@ func SSHForward(vm *spec.VirtualMachine) (address string, port int32, ok bool) {
 	return "", 0, false
 }
 
-// notInLabel is what a name must not have.
 var notInLabel = regexp.MustCompile(`[^a-z0-9]+`)
 
-// NameOfImage is what a machine that is made of an image is called if nobody says.
+// NameOfImage is the default name of a machine from an image.
 func NameOfImage(image string) string {
 	base, _, _ := strings.Cut(image, "?")
 	base = path.Base(base)
@@ -170,7 +167,7 @@ func NameOfImage(image string) string {
 		base, _, _ = strings.Cut(base, "@")
 		base = strings.TrimPrefix(strings.TrimPrefix(base, "oci-archive:"), "oci-layout:")
 	}
-	if _, public := FindPublicImage(image); !public { // whose names have no extension
+	if _, public := FindPublicImage(image); !public { // their names have no extension
 		base = strings.TrimSuffix(base, path.Ext(base))
 	}
 	name := strings.Trim(notInLabel.ReplaceAllString(strings.ToLower(base), "-"), "-")

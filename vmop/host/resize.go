@@ -20,28 +20,26 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// ErrShrink says that a disk would become smaller.
+// ErrShrink is the error when a disk would become smaller.
 var ErrShrink = errors.New("no disk is made smaller: what is at its end would be lost")
 
-// ResizedDisk is what has become of a disk that was to grow.
+// ResizedDisk is the result of resizing a disk.
 type ResizedDisk struct {
-	// Name of the disk, and Path of its image.
+	// Name is the disk's, and Path its image's.
 	Name, Path string
-	// Had and Has are what a guest had and has of it, in bytes.
+	// Had and Has are the sizes in the guest before and after, in bytes.
 	Had, Has int64
-	// Waiting says what keeps a machine that runs from having all of it now; empty if
-	// nothing does.
+	// Waiting is why a running machine does not have all of it yet; empty if it has.
 	Waiting string
 }
 
-// sector is what QEMU's block layer counts in, in bytes.
+// sector is the unit of QEMU's block layer, in bytes.
 const sector = 512
 
-// ResizeDisk makes a disk of a machine larger, also while the machine runs, whose
-// guest is told. Where the image is one that the machine makes, its manifest says the
-// new size from then on. Any image that is a file can grow, raw or qcow2; one that does
-// not belong to a machine that runs is enlarged at once. The error is [ErrShrink] for
-// a smaller size.
+// ResizeDisk enlarges a disk of a machine, also while the machine runs, whose guest is notified. If
+// the machine creates the image, its manifest gets the new size. Any image that is a file can grow,
+// raw or qcow2; one that is not in use is enlarged at once. The error is [ErrShrink] for a smaller
+// size.
 func (h *Host) ResizeDisk(ctx context.Context, m Machine, disk string, size int64) (ResizedDisk, error) {
 	r, err := h.resizeDisk(ctx, m, disk, size)
 	if err != nil {
@@ -103,12 +101,12 @@ func (h *Host) resizeDisk(ctx context.Context, m Machine, disk string, size int6
 	}
 	r.Has, err = m.sizeOf(ctx, d)
 	if r.Has >= size {
-		r.Waiting = "" // of something else
+		r.Waiting = "" // about something else
 	}
 	return r, err
 }
 
-// sizeOf is what a guest has of a disk, in bytes.
+// sizeOf returns a disk's size in the guest, in bytes.
 func (m *Machine) sizeOf(ctx context.Context, d heldDisk) (size int64, err error) {
 	if m.Running() {
 		err := m.monitor(ctx, func(c *qmp.Client) error {
@@ -124,7 +122,7 @@ func (m *Machine) sizeOf(ctx context.Context, d heldDisk) (size int64, err error
 	return size, err
 }
 
-// growFile enlarges an image that nobody uses.
+// growFile enlarges an image that is not in use.
 func (m *Machine) growFile(ctx context.Context, d heldDisk, size int64) error {
 	if err := checkUnused(d.path); err != nil {
 		return err
@@ -139,7 +137,7 @@ func (m *Machine) growFile(ctx context.Context, d heldDisk, size int64) error {
 	return filecopy.GrowFile(d.path, size)
 }
 
-// growLive has the QEMU of a machine that runs enlarge an image.
+// growLive has the QEMU of a running machine enlarge an image.
 func (m *Machine) growLive(ctx context.Context, d heldDisk, size int64) error {
 	return m.monitor(ctx, func(c *qmp.Client) error {
 		found, err := findIn(ctx, c, []heldDisk{d})
@@ -151,8 +149,8 @@ func (m *Machine) growLive(ctx context.Context, d heldDisk, size int64) error {
 	})
 }
 
-// resizedManifest is the manifest of a machine with another size of a disk, otherwise
-// as it was written. It never says less than it did.
+// resizedManifest returns the manifest with another size of a disk, otherwise as written. It never
+// reduces the size.
 func resizedManifest(o *spec.Object, disk string, size int64) (spec.Object, error) {
 	file := FullName(o.Namespace, o.Name)
 	written, err := only(spec.Load(file, o.Raw, spec.Options{}))
@@ -160,7 +158,7 @@ func resizedManifest(o *spec.Object, disk string, size int64) (spec.Object, erro
 		return spec.Object{}, err
 	}
 	want := written.VirtualMachine.DeepCopy()
-	disks := machineconfig.Disks(o.VirtualMachine) // the names are those of what is defaulted
+	disks := machineconfig.Disks(o.VirtualMachine) // the names need the defaults
 	i := disks[slices.IndexFunc(disks, func(d machineconfig.Disk) bool { return d.Name == disk })].Index
 	quantity := resource.NewQuantity(size, resource.BinarySI)
 	var had resource.Quantity
@@ -201,7 +199,7 @@ func resizedManifest(o *spec.Object, disk string, size int64) (spec.Object, erro
 	}
 	text, err := encodeManifest(&doc)
 	if err != nil || !says(text, want) {
-		// A manifest that is written in an unusual way loses its comments.
+		// A manifest in an unusual form loses its comments.
 		if text, err = spec.Marshal(want); err != nil {
 			return spec.Object{}, err
 		}
@@ -209,26 +207,24 @@ func resizedManifest(o *spec.Object, disk string, size int64) (spec.Object, erro
 	return only(spec.Load(file, text, spec.Options{Default: true, Validate: true}))
 }
 
-// sizeText is a size for people.
 func sizeText(n int64) string {
 	return strconv.FormatInt(n, 10) + " bytes (" + mebibytes(uint64(n)) + ")"
 }
 
-// Disk is a disk of a machine that is no CD.
+// Disk is a disk of a machine other than a CD.
 type Disk struct {
 	Name string `json:"name"`
-	// Path of its image or block device; Own says that it is an image that the machine
-	// makes in its own directory.
+	// Path is its image or block device; Own reports whether it is an image that the machine
+	// creates in its own directory.
 	Path string `json:"path"`
 	Own  bool   `json:"own"`
-	// Format is that of an image, raw or qcow2, as far as it is known.
+	// Format is the image's, raw or qcow2, if known.
 	Format qemucmd.DiskFormat `json:"format,omitempty"`
-	// Size is what a guest has of it and Allocated what it has of the storage, in
-	// bytes. They are missing for block devices. Before there is an image, Size is what
-	// the manifest says.
+	// Size is its size in the guest and Allocated the space it takes, in bytes. They are missing
+	// for block devices. Before the image exists, Size is the manifest's.
 	Size      int64 `json:"size,omitempty"`
 	Allocated int64 `json:"allocated,omitempty"`
-	// Problem says why there is nothing to say about the image.
+	// Problem is why the image cannot be described.
 	Problem string `json:"problem,omitempty"`
 }
 

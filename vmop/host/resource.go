@@ -17,22 +17,21 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// CauseRunnerDied is the cause in status.runnerEnd of a machine whose runner and QEMU
-// were killed, so that no runner could say why it ended.
+// CauseRunnerDied is the cause in status.runnerEnd of a machine whose runner and QEMU were killed,
+// so that no runner could report its end.
 const CauseRunnerDied = "runner-died"
 
-// Resource is the machine in the shape that it would have in a cluster: its metadata and
-// specification are those of its manifest, and its status says what a status in a
-// cluster says, at the same places.
+// Resource returns the machine in the form that it would have in a cluster: its metadata and
+// specification are its manifest's, and its status has the same fields as in a cluster.
 //
-// The phases are those of package spec. What a host has beside them is the reason of the
-// condition Ready: Failed and RunnerDied of a machine in phase Stopped, whose
-// status.runnerEnd says more, and Orphaned of one in phase Unknown.
-// metadata.creationTimestamp is when the machine's directory was made, where the file
-// system knows. Times that nobody knows of conditions are 1970, as in a cluster.
+// The phases are those of package spec. A host's other statuses are reasons of the condition Ready:
+// Failed and RunnerDied of a machine in phase Stopped, whose status.runnerEnd has the details, and
+// Orphaned of one in phase Unknown. metadata.creationTimestamp is the creation time of the
+// machine's directory, if the file system has it. Unknown times of conditions are 1970, as in a
+// cluster.
 //
-// The machine is returned also together with an error, which says what of it could not
-// be read: its specification is empty if that is the manifest.
+// Also with an error, which is about what could not be read, the machine is returned: its
+// specification is empty if that was the manifest.
 func (m *Machine) Resource() (*spec.VirtualMachine, error) {
 	if m == nil {
 		return nil, errNoMachine
@@ -42,7 +41,7 @@ func (m *Machine) Resource() (*spec.VirtualMachine, error) {
 	switch {
 	case err == nil:
 		o.VirtualMachine.DeepCopyInto(vm)
-	case errors.Is(err, ErrNoManifest): // of one that is being made, or that an earlier version has run
+	case errors.Is(err, ErrNoManifest): // it is being created, or was run by an older version
 		err = nil
 	}
 	vm.SetGroupVersionKind(spec.GroupVersion().WithKind(spec.KindVirtualMachine))
@@ -56,13 +55,13 @@ func (m *Machine) Resource() (*spec.VirtualMachine, error) {
 		if werr == nil {
 			status.RestartAwaitingChanges = awaited(waiting)
 		}
-		// That an earlier version has started it is no error of the machine.
+		// That an older version has started it is no error of the machine.
 	}
 	vm.Status = status
 	return vm, errors.Join(err, serr)
 }
 
-// made is when the machine's directory was.
+// made returns the creation time of the machine's directory.
 func (m *Machine) made() metav1.Time {
 	var s unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, m.Data, 0, unix.STATX_BTIME, &s); err != nil || s.Mask&unix.STATX_BTIME == 0 {
@@ -71,7 +70,7 @@ func (m *Machine) made() metav1.Time {
 	return metav1.NewTime(time.Unix(s.Btime.Sec, 0).UTC())
 }
 
-// phaseOf is the phase that a cluster has for a status.
+// phaseOf returns the cluster's phase for a status.
 func phaseOf(s Status) string {
 	switch s {
 	case StatusRunning:
@@ -88,7 +87,7 @@ func phaseOf(s Status) string {
 	return spec.PhaseUnknown
 }
 
-// reason is the status as a condition has a reason: one word.
+// reason returns the status in the form of a condition's reason: one word.
 func (s Status) reason() string {
 	if s == StatusDied {
 		return "RunnerDied"
@@ -99,11 +98,11 @@ func (s Status) reason() string {
 	return string(s)
 }
 
-// statusOf is the status of the resource, but for what only the manifest says.
+// statusOf returns the status of the resource, except what depends on the manifest.
 func (m *Machine) statusOf() (spec.VirtualMachineStatus, error) {
 	s := m.State
 	died := m.Status == StatusDied
-	if !m.Running() { // also of one that was killed: what it said of itself is no longer so
+	if !m.Running() { // also of one that was killed: its own report is out of date
 		s.Phase = runner.PhaseStopped
 	}
 	if died {
@@ -138,7 +137,7 @@ func (m *Machine) statusOf() (spec.VirtualMachineStatus, error) {
 		}
 	}
 	var stats spec.Stats
-	// The runner does not count a pause as a phase, and nobody knows when it was killed.
+	// A runner does not count a pause as a phase, and the time of a kill is unknown.
 	if !s.Since.IsZero() && m.Status != StatusPaused && m.Status != StatusOrphaned && !died {
 		stats.PhasesTransitions = []spec.PhaseTransition{{Phase: out.Phase, Time: metav1.NewTime(s.Since.UTC().Truncate(time.Second))}}
 	}
@@ -151,7 +150,6 @@ func (m *Machine) statusOf() (spec.VirtualMachineStatus, error) {
 	return out, nil
 }
 
-// whyReady says why the machine is ready, or is not.
 func (m *Machine) whyReady() string {
 	switch {
 	case m.Ready() == live.True:
@@ -164,7 +162,6 @@ func (m *Machine) whyReady() string {
 	return ""
 }
 
-// awaited are changes as the status of a machine has them.
 func awaited(found []changes.Change) []spec.AwaitingChange {
 	out := make([]spec.AwaitingChange, len(found))
 	for i, c := range found {

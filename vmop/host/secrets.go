@@ -14,18 +14,17 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// secrets are the contents of Secrets, by their names and keys.
+// secrets are the contents of Secrets, by name and key.
 type secrets map[string]map[string][]byte
 
-// givenSecrets are Secrets that were read from manifests.
 type givenSecrets struct {
 	content secrets
-	// types are what the manifests say of what kind they are, by their names.
+	// types are the Secrets' types in the manifests, by name.
 	types map[string]string
 }
 
-// readSecrets reads the Secrets of a namespace from manifests. One without a namespace
-// is taken, too. No error has anything of their content.
+// readSecrets reads the Secrets of a namespace from manifests, including those without a namespace.
+// Errors must not contain their content.
 func readSecrets(files []string, namespace string) (givenSecrets, error) {
 	none, out := givenSecrets{}, givenSecrets{content: secrets{}, types: map[string]string{}}
 	for _, file := range files {
@@ -33,7 +32,7 @@ func readSecrets(files []string, namespace string) (givenSecrets, error) {
 		if err != nil {
 			return none, fmt.Errorf("read secrets: %w", err)
 		}
-		// What is wrong with other objects of the file is not told: it could be quoted.
+		// Errors of other objects in the file are not returned: they could quote it.
 		found, err := spec.Load(file, data, spec.Options{Lenient: true})
 		if err != nil && len(found) == 0 {
 			return none, fmt.Errorf("read secrets: %s cannot be read as YAML or JSON", file)
@@ -54,8 +53,8 @@ func readSecrets(files []string, namespace string) (givenSecrets, error) {
 	return out, nil
 }
 
-// SecretFiles are those of files with manifests that have a Secret which a machine's
-// guest is provisioned from, for [Given]. Files that cannot be read are none.
+// SecretFiles selects the files with a Secret from which a machine's guest is provisioned, for
+// [Given]. Files that cannot be read are left out.
 func SecretFiles(files []string, o *spec.Object) []string {
 	if o == nil || o.VirtualMachine == nil {
 		return nil
@@ -87,7 +86,6 @@ func SecretFiles(files []string, o *spec.Object) []string {
 	return out
 }
 
-// isSecret reports whether an object is a Secret that machines of a namespace may have.
 func isSecret(o *spec.Object, namespace string) bool {
 	return o.Kind == names.KindSecret && o.APIVersion == "v1" && (o.Namespace == "" || namespaceOr(o.Namespace) == namespace)
 }
@@ -109,18 +107,17 @@ func secretContent(raw []byte) (content map[string][]byte, kind string, err erro
 	for k, v := range s.Data {
 		out[k] = v
 	}
-	for k, v := range s.StringData { // which the API server puts over data
+	for k, v := range s.StringData { // the API server merges it over data
 		out[k] = []byte(v)
 	}
 	return out, s.Type, nil
 }
 
-// checkType refuses a Secret that a cluster would not take for what a machine is
-// provisioned by.
+// checkType refuses a Secret whose type a cluster would not accept for provisioning.
 func (s givenSecrets) checkType(p *spec.Provisioning) error {
 	ref := p.Secret()
 	if ref == nil || s.content[ref.Name] == nil {
-		return nil // that it is missing is told otherwise
+		return nil // that it is missing is reported elsewhere
 	}
 	wanted := p.Type.SecretTypes()
 	if slices.Contains(wanted, s.types[ref.Name]) {
@@ -133,8 +130,7 @@ func (s givenSecrets) checkType(p *spec.Provisioning) error {
 	return &machineconfig.Error{Field: field, Reason: fmt.Sprintf("the Secret %s has the type %q; write type: %s into its manifest", ref.Name, s.types[ref.Name], wanted[0])}
 }
 
-// fill notes in a configuration which contents its documents have, and returns these
-// alone.
+// fill records in a configuration which contents its documents have, and returns only these.
 func (s secrets) fill(r *runnerconfig.Runner) (secrets, error) {
 	used := secrets{}
 	var errs []error
@@ -166,7 +162,7 @@ func (s secrets) fill(r *runnerconfig.Runner) (secrets, error) {
 				continue
 			}
 			field := "spec.cloudInit." + from.field
-			if from.source.OtherKey != "" { // which only provisioning has
+			if from.source.OtherKey != "" { // only provisioning has one
 				field = "spec.provisioning.userDataRef"
 			}
 			need(field, from.source, "key "+from.source.Key)

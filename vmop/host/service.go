@@ -16,26 +16,25 @@ import (
 	"github.com/vmop/sdk/vmop/runner"
 )
 
-// serviceLook is the time between two looks at a service that starts or restarts.
+// serviceLook is the polling interval of a service that starts or restarts.
 const serviceLook = 200 * time.Millisecond
 
-// service is a unit that starts a machine with the host, as it was found.
+// service is a unit that starts a machine with the host.
 type service struct {
 	Unit string
-	// System says that it is one of the system's own.
+	// System reports whether it is a unit of the system's manager.
 	System bool
-	// Ours says that its command runs this machine, of this data directory.
+	// Ours reports whether its command runs this machine, of this data directory.
 	Ours bool
-	// Reached says that a systemd that runs has it.
+	// Reached reports whether a running systemd has it.
 	Reached bool
 
 	runtime string // of the user's systemd
 }
 
-// chooseService is the service that a machine is started by, or nil: then outside says
-// why it is started beside a service that there is, in words; empty if there is none.
-// root says that the caller may start those of the system, fresh that this start, unlike
-// those of a service, may make disks anew.
+// chooseService returns the service to start a machine, or nil: then outside is why the machine is
+// not started by an existing service; empty if there is none. root reports whether the caller may
+// start the system's services; fresh, that this start, unlike a service's, may create disks anew.
 func chooseService(services []service, root, fresh bool) (use *service, outside string) {
 	for i := range services {
 		s := &services[i]
@@ -52,7 +51,6 @@ func chooseService(services []service, root, fresh bool) (use *service, outside 
 	return nil, outside
 }
 
-// services are the units that start a machine with the host.
 func (h *Host) services(ctx context.Context, namespace, name string) ([]service, error) {
 	var out []service
 	for _, path := range h.Enabled(namespace, name) {
@@ -68,7 +66,7 @@ func (h *Host) services(ctx context.Context, namespace, name string) ([]service,
 			s.runtime = filepath.Dir(h.runtime)
 			systemd = filepath.Join(s.runtime, "systemd")
 		}
-		// What is not the user's own is everybody's (runtimeBase).
+		// Other runtime directories are shared by all users (runtimeBase).
 		if s.Ours && exists(systemd) && (s.System || filepath.Base(h.runtime) == "vmop") {
 			u, err := s.look(ctx)
 			if err == nil && (u.load != "loaded" || u.stale) {
@@ -83,7 +81,7 @@ func (h *Host) services(ctx context.Context, namespace, name string) ([]service,
 	return out, nil
 }
 
-// output runs systemctl, and its error is what that says.
+// output runs systemctl; the error is its message.
 func (s *service) output(ctx context.Context, args ...string) (string, error) {
 	if !s.System {
 		args = append([]string{"--user"}, args...)
@@ -106,14 +104,14 @@ func (s *service) systemctl(ctx context.Context, args ...string) error {
 	return err
 }
 
-// unitState is what systemd knows of a unit.
+// unitState is systemd's state of a unit.
 type unitState struct {
-	load   string // loaded if it has it
-	stale  bool   // the file is another one
+	load   string // loaded if systemd has it
+	stale  bool   // the file has changed since it was loaded
 	active string // active, inactive, failed, activating, deactivating
-	sub    string // auto-restart: it waits before it is started again
+	sub    string // auto-restart: it waits for its restart
 	pid    int
-	status int // the exit status of the process that has ended
+	status int // the exit status of the process
 }
 
 // waits reports whether systemd will start the unit again.
@@ -127,7 +125,7 @@ func (s *service) look(ctx context.Context) (unitState, error) {
 	return parseUnitState(out)
 }
 
-// parseUnitState reads KEY=VALUE lines of systemctl show.
+// parseUnitState parses the KEY=VALUE lines of systemctl show.
 func parseUnitState(text string) (unitState, error) {
 	var u unitState
 	var err error
@@ -158,7 +156,7 @@ func parseUnitState(text string) (unitState, error) {
 	return u, err
 }
 
-// lives reports whether a process is there and has not ended.
+// lives reports whether a process exists and is no zombie.
 func lives(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, rest, ok := strings.Cut(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " ")
@@ -193,7 +191,7 @@ func (j *Job) startBy(ctx context.Context, s *service, progress func(string)) (S
 	return started, err
 }
 
-// awaitService starts a service unless systemd just does that, and follows it.
+// awaitService starts a service unless systemd is starting it, and follows it.
 func (j *Job) awaitService(ctx context.Context, s *service, progress func(string)) (Started, error) {
 	ticks := time.NewTicker(serviceLook)
 	defer ticks.Stop()
@@ -215,12 +213,12 @@ func (j *Job) awaitService(ctx context.Context, s *service, progress func(string
 		}
 		running := u.active == "active" || u.active == "activating" && !u.waits()
 		switch {
-		case u.active == "deactivating" || running && !lives(u.pid): // of the run before, or it is just being noticed
+		case u.active == "deactivating" || running && !lives(u.pid): // of the previous run, or systemd has not noticed its end yet
 		case running:
 			asked = true
 		case !asked:
 			asked = true
-			// One that was given up after some attempts would not be started.
+			// systemd would not start one that has reached its limit of starts.
 			if err := s.systemctl(ctx, "reset-failed", s.Unit); err != nil && u.active == "failed" {
 				return Started{}, err
 			}
@@ -245,8 +243,7 @@ func (j *Job) awaitService(ctx context.Context, s *service, progress func(string
 	}
 }
 
-// keep writes down what the machine is made of, for a process that is not given the
-// job.
+// keep records the machine, for a process that does not get the job.
 func (j *Job) keep() (err error) {
 	d := j.Directories
 	had, err := os.ReadFile(d.ManifestFile())
@@ -276,8 +273,8 @@ func (j *Job) keep() (err error) {
 	return err
 }
 
-// Stop is [Machine.Stop], and has systemd not start the machine again where that is
-// about to: it returns the machine as it is then.
+// Stop is [Machine.Stop], and prevents a pending restart by systemd. It returns the machine after
+// the stop.
 func (h *Host) Stop(ctx context.Context, m Machine, o StopOptions) (Machine, error) {
 	if err := m.Stop(ctx, o); err != nil {
 		return m, err
@@ -302,13 +299,13 @@ func (h *Host) Stop(ctx context.Context, m Machine, o StopOptions) (Machine, err
 	return h.Machine(m.Namespace, m.Name)
 }
 
-// Delete removes a machine as [Machine.Delete] does, and shuts it down before if it
-// runs. One that systemd starts with the host is refused: disable it first.
+// Delete removes a machine as [Machine.Delete] does, after shutting it down. It refuses one that
+// systemd starts with the host: disable it first.
 func (h *Host) Delete(ctx context.Context, m Machine, o DeleteOptions) (kept []File, err error) {
 	if units := h.Enabled(m.Namespace, m.Name); len(units) > 0 {
 		return nil, fmt.Errorf("delete %s: %s starts it by its name: disable it first", m.FullName(), units[0])
 	}
-	if m, err = h.Machine(m.Namespace, m.Name); err != nil { // as it is now
+	if m, err = h.Machine(m.Namespace, m.Name); err != nil { // its present state
 		return nil, err
 	}
 	if m, err = h.Stop(ctx, m, StopOptions{}); err != nil {

@@ -16,12 +16,11 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// CreateSnapshot keeps a machine as it is now. One that does not run is copied by this
-// program, at no cost in room where the file system shares blocks (Btrfs, XFS). So is
-// one that runs, and goes on: its guest is paused for the moment from which on it writes
-// to overlays, with its file systems frozen if its agent can do that, and for the one in
-// which its QEMU has merged them. The error is [ErrSnapshotExists] if there is one of that name. What is
-// interrupted leaves no snapshot.
+// CreateSnapshot creates a snapshot of a machine. The disks of one that does not run are copied,
+// which takes no space where the file system shares blocks (Btrfs, XFS). A running one goes on
+// meanwhile: its guest is paused at the moment from which on it writes to overlays, with its file
+// systems frozen if its agent can do that, and again when its QEMU has merged them. The error is
+// [ErrSnapshotExists] if the name exists. An interrupted call leaves no snapshot.
 func (h *Host) CreateSnapshot(ctx context.Context, m Machine, name string, options CopyOptions) (Snapshot, error) {
 	release, err := m.hold(ctx, "copied")
 	if err != nil {
@@ -31,8 +30,7 @@ func (h *Host) CreateSnapshot(ctx context.Context, m Machine, name string, optio
 	return s, errors.Join(err, release())
 }
 
-// newSnapshotPrefix begins the names of snapshots that are being made, each of which
-// is locked.
+// newSnapshotPrefix is the prefix of the names of unfinished snapshots, each of which is locked.
 const newSnapshotPrefix = ".new-"
 
 // createSnapshot is CreateSnapshot of a machine that runs or is locked.
@@ -60,7 +58,7 @@ func (h *Host) createSnapshot(ctx context.Context, m *Machine, name string, opti
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return fail(err)
 	}
-	for _, prefix := range []string{newSnapshotPrefix, stagingName} { // of those that were interrupted
+	for _, prefix := range []string{newSnapshotPrefix, stagingName} { // of interrupted ones
 		if err := removeAbandoned(parent, prefix); err != nil {
 			return fail(err)
 		}
@@ -79,7 +77,7 @@ func (h *Host) createSnapshot(ctx context.Context, m *Machine, name string, opti
 		err = errors.Join(os.Remove(filepath.Join(tmp, runner.LockFile)), moveNew(tmp, dir))
 	}
 	if errors.Is(err, fs.ErrExist) {
-		err = ErrSnapshotExists // made meanwhile
+		err = ErrSnapshotExists // created meanwhile
 	}
 	if err != nil {
 		err = errors.Join(err, os.RemoveAll(tmp))
@@ -124,14 +122,14 @@ func (m *Machine) fillSnapshot(ctx context.Context, dir, name string, disks []he
 	return s, errors.Join(atomicfile.Replace(filepath.Join(dir, snapshotFile), append(data, '\n')), atomicfile.SyncDir(dir))
 }
 
-// DeleteSnapshot removes a snapshot. Its copies are gone then.
+// DeleteSnapshot removes a snapshot with its copies.
 func (m *Machine) DeleteSnapshot(name string) (err error) {
 	if _, err := m.Snapshot(name); err != nil {
 		return err
 	}
 	lock, err := runner.LockFor(m.Data, "changed")
 	if errors.Is(err, runner.ErrLocked) && m.Running() {
-		lock, err = nil, nil // a machine that runs needs none of its snapshots
+		lock, err = nil, nil // a running machine needs none of its snapshots
 	}
 	if errors.Is(err, runner.ErrLocked) {
 		err = m.errBusy()
@@ -154,19 +152,17 @@ func (m *Machine) DeleteSnapshot(name string) (err error) {
 	return nil
 }
 
-// RestoreOptions say how a snapshot is restored.
+// RestoreOptions are the options of restoring a snapshot.
 type RestoreOptions struct {
 	CopyOptions
-	// Keep is the name of a snapshot that is made of the machine as it is now;
-	// without one, that is lost.
+	// Keep is the name of a snapshot to be created of the present machine, which is lost otherwise.
 	Keep string
 }
 
-// RestoreSnapshot makes a machine that does not run what it was when a snapshot was
-// made, which stays and can be restored again. A disk whose image was somewhere else
-// gets one in the machine's directory: images that were given to the machine are
-// not touched. The machine's name, UUID and instance-id stay what they are. Whatever
-// interrupts it, the machine is what it was before or what it was then.
+// RestoreSnapshot restores a machine that does not run to a snapshot, which is kept and can be
+// restored again. A disk whose image was elsewhere gets one in the machine's directory: images that
+// were given to the machine are not touched. The machine's name, UUID and instance-id are kept. If
+// interrupted, the machine is either as before or as in the snapshot.
 func (h *Host) RestoreSnapshot(ctx context.Context, m Machine, name string, options RestoreOptions) (err error) {
 	s, err := m.Snapshot(name)
 	if err != nil {
@@ -197,7 +193,7 @@ func (h *Host) RestoreSnapshot(ctx context.Context, m Machine, name string, opti
 	return nil
 }
 
-// stageRestore prepares a restoration and says what is to be removed by it.
+// stageRestore prepares a restoration and returns the files to be removed by it.
 func (h *Host) stageRestore(ctx context.Context, m *Machine, s Snapshot, options CopyOptions) (remove []string, err error) {
 	dir, err := m.snapshot(s.Name)
 	if err != nil {
@@ -230,7 +226,7 @@ func (h *Host) stageRestore(ctx context.Context, m *Machine, s Snapshot, options
 	def.InstanceID = now.InstanceID
 	def.Disks, def.Used = map[string]string{}, map[string]string{}
 	carried := map[string]runner.CarriedDisk{}
-	files := map[string]string{} // of disks, by their names
+	files := map[string]string{} // by the names of the disks
 	var disks []heldDisk
 	for _, d := range s.Disks {
 		file := freeImage(d.Name, s.Name, func(file string) bool {
@@ -274,8 +270,8 @@ func (h *Host) stageRestore(ctx context.Context, m *Machine, s Snapshot, options
 	return remove, nil
 }
 
-// freeImage is the name of an image's file that may be written: the disk's usual
-// one, unless somebody else's is there.
+// freeImage returns the name of an image's file that may be written: the disk's usual one, unless
+// another file has it.
 func freeImage(disk, snapshot string, mayBe func(file string) bool) string {
 	file := disk + ".img"
 	for i := 1; !mayBe(file); i++ {

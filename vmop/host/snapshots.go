@@ -12,28 +12,27 @@ import (
 	"time"
 )
 
-// snapshotsDir is the directory of a machine's snapshots, within its own; each is a
-// directory with copies of all that is restored.
+// snapshotsDir is the directory of a machine's snapshots, within its own; each is a directory with
+// copies of all that is restored.
 const (
 	snapshotsDir = "snapshots"
 	snapshotFile = "snapshot.json"
 )
 
-// Snapshot is a machine as it was once: its disks, its UEFI variables, the state of
-// its TPM and its manifest.
+// Snapshot is the state of a machine at one time: its disks, its UEFI variables, the state of its
+// TPM and its manifest.
 type Snapshot struct {
 	Name    string         `json:"name"`
 	Created time.Time      `json:"created"`
 	Disks   []SnapshotDisk `json:"disks"`
-	// Allocated is what the copies had on their storage when they were made, in
-	// bytes. Where the file system shares blocks, they take less.
+	// Allocated is the space of the copies when they were made, in bytes. Where the file system
+	// shares blocks, they take less.
 	Allocated int64 `json:"allocated"`
-	// Running says that the machine ran meanwhile. Its disks are as they were at one
-	// moment; what was in its memory is not kept.
+	// Running reports that the machine ran meanwhile. Its disks are as they were at one moment; its
+	// memory is not included.
 	Running bool `json:"running,omitempty"`
-	// Frozen says that the guest agent had the guest write all that it had in its
-	// memory for its file systems. Otherwise those are as after a power cut, and
-	// Unfrozen says why, for people.
+	// Frozen reports that the guest agent had the guest flush and freeze its file systems.
+	// Otherwise they are as after a power cut, and Unfrozen is why, for people.
 	Frozen   bool   `json:"frozen,omitempty"`
 	Unfrozen string `json:"unfrozen,omitempty"`
 }
@@ -41,17 +40,16 @@ type Snapshot struct {
 // SnapshotDisk is a disk in a snapshot.
 type SnapshotDisk struct {
 	Name string `json:"name"`
-	// File is the copy in the snapshot's directory, Path the image that it was made
-	// of.
+	// File is the copy in the snapshot's directory, Path the original image.
 	File string `json:"file"`
 	Path string `json:"path"`
-	// Size of the file, in bytes.
+	// Size is the file's, in bytes.
 	Size int64 `json:"size"`
-	// Template says that the disk's image is one that the machine makes.
+	// Template reports whether the machine creates the disk's image.
 	Template bool `json:"template,omitempty"`
 }
 
-// snapshotName is what a snapshot may be called: it is a directory's name.
+// snapshotName matches the names of snapshots, which are names of directories.
 var snapshotName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
 func (d Directories) snapshot(name string) (string, error) {
@@ -79,7 +77,7 @@ func (m *Machine) Snapshots() ([]Snapshot, error) {
 	return out, nil
 }
 
-// Snapshot is the machine's snapshot of a name, or an [ErrNoSnapshot].
+// Snapshot returns the machine's snapshot of a name, or an [ErrNoSnapshot].
 func (m *Machine) Snapshot(name string) (Snapshot, error) {
 	var s Snapshot
 	dir, err := m.snapshot(name)
@@ -102,8 +100,8 @@ func (m *Machine) Snapshot(name string) (Snapshot, error) {
 
 // The errors of snapshots, for errors.Is.
 var (
-	// ErrNoSnapshot says that a machine has no snapshot of a name.
+	// ErrNoSnapshot is the error when a machine has no snapshot of a name.
 	ErrNoSnapshot = errors.New("there is no such snapshot")
-	// ErrSnapshotExists says that a machine has a snapshot of a name already.
+	// ErrSnapshotExists is the error when a machine already has a snapshot of a name.
 	ErrSnapshotExists = errors.New("there is a snapshot of that name already")
 )

@@ -12,10 +12,9 @@ import (
 // SSHOption is an option of ssh_config(5).
 type SSHOption struct{ Name, Value string }
 
-// SSHOptions are the options by which ssh reaches a machine's guest at a forwarded
-// port: its host keys are in a file of the machine's own, and those of another
-// machine, which may have had the port before, do not count. Nothing of the user's
-// configuration is needed.
+// SSHOptions are the options by which ssh connects to a machine's guest at a forwarded port: its
+// host keys are in a file of the machine's own, since another machine may have had the port before.
+// They do not depend on the user's configuration.
 func (m *Machine) SSHOptions(vm *spec.VirtualMachine, s SSH) ([]SSHOption, error) {
 	address, port, ok := SSHForward(vm)
 	if !ok {
@@ -36,13 +35,13 @@ func (m *Machine) SSHOptions(vm *spec.VirtualMachine, s SSH) ([]SSHOption, error
 	return out, nil
 }
 
-// sshFile is a path that ssh takes as it is: it splits at blanks and expands
-// percent signs and, at the beginning, a tilde.
+// sshFile quotes a path for ssh, which splits at blanks and expands percent signs and, at the
+// beginning, a tilde.
 func sshFile(path string) string {
 	return `"` + strings.NewReplacer("%", "%%", `\`, `\\`, `"`, `\"`).Replace(path) + `"`
 }
 
-// SSHArguments are options as arguments of ssh and scp.
+// SSHArguments returns options as arguments of ssh and scp.
 func SSHArguments(options []SSHOption) []string {
 	var out []string
 	for _, o := range options {
@@ -51,7 +50,7 @@ func SSHArguments(options []SSHOption) []string {
 	return out
 }
 
-// SSHConfig is a section of ssh_config(5).
+// SSHConfig returns a section of ssh_config(5).
 func SSHConfig(host string, options []SSHOption) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Host %s\n", host)
@@ -61,14 +60,14 @@ func SSHConfig(host string, options []SSHOption) string {
 	return b.String()
 }
 
-// Ports that are looked at for guests' SSH servers.
+// The range of ports for guests' SSH servers.
 const (
 	firstSSHPort = 2201
 	lastSSHPort  = 2999
 )
 
-// FreeSSHPort is a port of the loopback interface for a guest's SSH server that
-// nobody listens on and that no machine of this host has in its manifest.
+// FreeSSHPort returns a port of the loopback interface for a guest's SSH server that is neither in
+// use nor in the manifest of a machine of this host.
 func (h *Host) FreeSSHPort() (int32, error) {
 	taken := map[int32]bool{}
 	machines, err := h.List(ListOptions{})
@@ -78,7 +77,7 @@ func (h *Host) FreeSSHPort() (int32, error) {
 	for i := range machines {
 		o, err := machines[i].Object()
 		if err != nil {
-			continue // one that cannot be read does not run
+			continue // a machine that cannot be read does not run
 		}
 		for _, n := range o.VirtualMachine.Spec.VM.Networks {
 			if n.User == nil {
@@ -101,7 +100,7 @@ func (h *Host) FreeSSHPort() (int32, error) {
 	return 0, fmt.Errorf("no port from %d to %d is free for the guest's SSH server", firstSSHPort, lastSSHPort)
 }
 
-// SetSSH remembers how one gets into the guest.
+// SetSSH records how to log in to the guest.
 func (m *Machine) SetSSH(s SSH) error {
 	def, err := m.Definition()
 	if err != nil {

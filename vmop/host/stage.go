@@ -15,37 +15,34 @@ import (
 	"github.com/vmop/sdk/vmop/runner"
 )
 
-// Several files of a machine are changed at one moment: the new ones are put into a
-// directory within the machine's, which gets the name that [pendingDir] has for the
-// machine once it is complete. From then on the change is made, whatever happens:
-// whoever looks at the machine moves the files to their places first (see settle).
-// Before, it is not, and what is left of it is garbage. As the name is that of the
-// machine that the change is for, one of a machine that gets another name is made
-// by its directory's renaming.
+// Several files of a machine are changed atomically: the new ones are put into a directory within
+// the machine's, which is renamed to pendingDir once it is complete. From then on the change is in
+// effect: every reader of the machine first moves the files to their places (see settle). Before,
+// the directory is garbage. Because the name includes the machine's, renaming a machine's directory
+// puts the change for its new name into effect.
 const (
 	stagingName   = ".staging"
 	pendingPrefix = ".pending."
-	// removedFile lists, within a pending change, the files that are to go.
+	// removedFile lists, within a pending change, the files to be removed.
 	removedFile = ".removed.json"
 )
 
-// pendingDir is the directory with a change that is made for the machine of a name
-// whose directory is dir.
+// pendingDir is the directory of a pending change for the machine of a name whose directory is dir.
 func pendingDir(dir, namespace, name string) string {
 	return filepath.Join(dir, pendingPrefix+namespaceOr(namespace)+"."+name)
 }
 
-// stage makes an empty directory for a change of a machine that is locked.
+// stage creates an empty directory for a change of a locked machine.
 func stage(dir string) (string, error) {
 	staging := filepath.Join(dir, stagingName)
-	if err := os.RemoveAll(staging); err != nil { // of one that never was made
+	if err := os.RemoveAll(staging); err != nil { // of a change that never took effect
 		return "", err
 	}
 	return staging, os.Mkdir(staging, 0o700)
 }
 
-// commit makes a staged change that of the machine of a name. remove are names of
-// files that go; none of them may be among the new ones.
+// commit puts a staged change into effect. remove are names of files to be removed; none may be
+// among the new ones.
 func commit(dir, namespace, name string, remove []string) error {
 	staging := filepath.Join(dir, stagingName)
 	data, err := json.Marshal(remove)
@@ -65,8 +62,8 @@ func commit(dir, namespace, name string, remove []string) error {
 	return atomicfile.SyncDir(dir)
 }
 
-// settle completes a change that was made. Nobody may start the machine meanwhile.
-// It may be interrupted and repeated at any moment.
+// settle completes a pending change. The machine must not be started meanwhile. It may be
+// interrupted and repeated at any moment.
 func settle(d Directories, namespace, name string) error {
 	pending := pendingDir(d.Data, namespace, name)
 	entries, err := os.ReadDir(pending)
@@ -113,8 +110,8 @@ func settle(d Directories, namespace, name string) error {
 	return os.Remove(pending)
 }
 
-// settleIdle is settle for somebody who has not locked the machine. One that is
-// locked is somebody else's to complete.
+// settleIdle is settle for callers without the machine's lock. If another process has locked the
+// machine, it completes the change.
 func settleIdle(d Directories, namespace, name string) error {
 	if _, err := os.Lstat(pendingDir(d.Data, namespace, name)); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -132,10 +129,10 @@ func settleIdle(d Directories, namespace, name string) error {
 	return nil
 }
 
-// moveNew renames a directory to a path where there is nothing.
+// moveNew renames a directory, and fails if the new path exists.
 func moveNew(from, to string) error {
 	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // not on every file system
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // not supported by every file system
 		if exists(to) {
 			err = fs.ErrExist
 		} else {
@@ -148,8 +145,8 @@ func moveNew(from, to string) error {
 	return errors.Join(atomicfile.SyncDir(filepath.Dir(to)), atomicfile.SyncDir(filepath.Dir(from)))
 }
 
-// lockStopped locks a machine that does not run for what is done with it, so that nobody
-// starts it, and completes what was interrupted.
+// lockStopped locks a machine that does not run, which prevents its start, and completes what was
+// interrupted.
 func (m *Machine) lockStopped(ctx context.Context, doing string) (*os.File, error) {
 	if m.Running() {
 		return nil, fmt.Errorf("%s runs (%s): stop it first", m.FullName(), m.Status)
@@ -170,8 +167,7 @@ func (m *Machine) lockStopped(ctx context.Context, doing string) (*os.File, erro
 	return lock, nil
 }
 
-// mergeStopped merges what a copy has left of a machine that does not run, and that is
-// locked.
+// mergeStopped merges the overlays of an interrupted copy of a locked machine that does not run.
 func (m *Machine) mergeStopped(ctx context.Context) error {
 	if _, err := runner.MergeOverlays(ctx, m.Data); err != nil {
 		return fmt.Errorf("complete the copy of %s that was interrupted: %w", m.FullName(), err)

@@ -11,13 +11,12 @@ import (
 	"time"
 )
 
-// StartOptions say how a machine is started in the background.
+// StartOptions are the options of starting a machine in the background.
 type StartOptions struct {
-	// Supervisor is the command of a program that calls [Supervise], with its
-	// arguments. It lives as long as the machine. Empty is the calling program, which
-	// calls [SuperviseIfAsked].
+	// Supervisor is the command of a program that calls [Supervise], with its arguments. It runs as
+	// long as the machine. Empty is the calling program, which must call [SuperviseIfAsked].
 	Supervisor []string
-	// Progress is told in words how far the start is; nil tells nobody.
+	// Progress is called with descriptions of the progress; it may be nil.
 	Progress func(string)
 }
 
@@ -25,25 +24,25 @@ type StartOptions struct {
 type Started struct {
 	// PID is the supervising process.
 	PID int
-	// Ended says that the machine has ended properly already.
+	// Ended reports that the machine has already ended properly.
 	Ended bool
-	// Service is the unit of systemd that has the machine; empty is none.
+	// Service is the systemd unit that runs the machine; empty if none.
 	Service string
-	// Outside says, in words, why a machine that systemd starts with the host was not
-	// started by its service; empty if it was, or if there is none.
+	// Outside is why a machine that systemd starts with the host was not started by its service;
+	// empty if it was, or if there is none.
 	Outside string
 }
 
-// StartError says that a machine in the background did not start.
+// StartError is the error when a machine in the background did not start.
 type StartError struct {
 	// Name is NAMESPACE/NAME.
 	Name string
-	// ExitCode is the supervising process's, State what became of it.
+	// ExitCode is the supervising process's exit code, State how it ended.
 	ExitCode int
 	State    string
-	// Reason is what the machine's runner has said; "" if it said nothing.
+	// Reason is the runner's last message; "" if there is none.
 	Reason string
-	// Log is what the machine's log has got, its last lines.
+	// Log are the last lines of the machine's log.
 	Log []string
 }
 
@@ -54,7 +53,7 @@ func (e *StartError) Error() string {
 	return e.Name + " did not start: " + e.Reason
 }
 
-// openLog opens a machine's log at its end and says where that is.
+// openLog opens a machine's log at its end and returns that position.
 func openLog(d Directories) (*os.File, int64, error) {
 	path := d.LogFile()
 	if info, err := os.Lstat(path); err == nil && info.Size() > maxLog {
@@ -73,17 +72,16 @@ func openLog(d Directories) (*os.File, int64, error) {
 	return f, end, nil
 }
 
-// OpenLog opens the log of the job's machine for what is to be added to it; see
-// [Directories.LogFile].
+// OpenLog opens the log of the job's machine for appending; see [Directories.LogFile].
 func (j *Job) OpenLog() (io.WriteCloser, error) {
 	f, _, err := openLog(j.Directories)
 	if err != nil {
-		return nil, err // no interface around a nil
+		return nil, err // not a typed nil
 	}
 	return f, nil
 }
 
-// logSince are the last lines that a log has got since a position.
+// logSince returns the last lines that were added to a log since a position.
 func logSince(path string, start int64) []string {
 	f, err := os.Open(path)
 	if err != nil {
@@ -99,13 +97,12 @@ func logSince(path string, start int64) []string {
 }
 
 const (
-	// startDeadline bounds the start of a machine: longer than the engine's own
-	// deadlines.
+	// startDeadline bounds the start of a machine: it is longer than the engine's own deadlines.
 	startDeadline = 5 * time.Minute
-	// abortGrace is what a start that was given up gets to clean up.
+	// abortGrace is the time for a cancelled start to clean up.
 	abortGrace = 30 * time.Second
-	// maxLog is the size of a log that is put aside at the next start, in bytes.
+	// maxLog is the size of a log that is rotated at the next start, in bytes.
 	maxLog = 1 << 20
-	// shownLog is how many lines of the log an error has.
+	// shownLog is the number of the log's lines in an error.
 	shownLog = 10
 )

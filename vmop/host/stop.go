@@ -14,35 +14,34 @@ import (
 )
 
 const (
-	// secondRequest is the time between two requests to stop by the same signal: closer
-	// ones would be the same.
+	// secondRequest is the time between two requests to stop by the same signal: closer ones would
+	// count as one.
 	secondRequest = 2 * runner.SameRequest
-	// stopReserve is how much longer than the machine's power-down timeout a stop
-	// waits: the runner has to end QEMU and clean up.
+	// stopReserve is the time for a stop beyond the machine's power-down timeout: the runner has to
+	// end QEMU and clean up.
 	stopReserve = time.Minute
-	// monitorGreeting bounds the wait for a monitor's greeting, which comes at once
-	// unless another client has the monitor.
+	// monitorGreeting bounds the wait for a monitor's greeting, which comes at once unless another
+	// client has the monitor.
 	monitorGreeting = 5 * time.Second
 )
 
 // ErrStillRuns says that a machine did not stop in time. It may stop later.
 var ErrStillRuns = errors.New("it still runs")
 
-// StopOptions say how a machine is stopped.
+// StopOptions are the options of stopping a machine.
 type StopOptions struct {
-	// Now does not wait for the guest, which finds its disks as after a power cut.
+	// Now does not wait for the guest, whose disks are then as after a power cut.
 	Now bool
-	// Timeout bounds the wait; 0 is the machine's power-down timeout and a minute.
-	// The machine is not stopped by force at its end, unless Force says so.
+	// Timeout bounds the wait; 0 is the machine's power-down timeout and a minute. After it, the
+	// machine is not stopped by force, unless Force is set.
 	Timeout time.Duration
-	// Force stops the machine as Now does once the guest has not shut down within
-	// the timeout.
+	// Force stops the machine as Now does once the guest has not shut down within the timeout.
 	Force bool
 }
 
-// Stop asks the guest to shut down and waits until it has: at most for the
-// machine's power-down timeout, after which its runner stops it without its
-// consent, or until the options say so. A machine that does not run is no error.
+// Stop asks the guest to shut down and waits until it has: at most for the machine's power-down
+// timeout, after which its runner stops it without its consent, or as the options say. A machine
+// that does not run is no error.
 func (m *Machine) Stop(ctx context.Context, o StopOptions) error {
 	timeout := o.Timeout
 	if timeout == 0 {
@@ -67,8 +66,8 @@ func (m *Machine) stop(ctx context.Context, now bool, timeout time.Duration) err
 	return nil
 }
 
-// stopRunner asks the runner, once: a second TERM would be a request not to wait for the
-// guest any more.
+// stopRunner asks the runner once: a second SIGTERM would be a request not to wait for the guest
+// any more.
 func (m *Machine) stopRunner(ctx context.Context, now bool) (err error) {
 	proc, err := runner.OpenHolder(m.Data, m.Runner)
 	if err != nil || proc == nil {
@@ -77,7 +76,7 @@ func (m *Machine) stopRunner(ctx context.Context, now bool) (err error) {
 	defer func() { err = errors.Join(err, proc.Close()) }()
 	state := m.State
 	if read, err := runner.ReadState(m.StateFile()); err == nil && read.RunnerPID == m.Runner {
-		state = read // as it is now
+		state = read // the present state
 	}
 	for i, request := range stopRequests(state, now) {
 		if i > 0 {
@@ -93,9 +92,8 @@ func (m *Machine) stopRunner(ctx context.Context, now bool) (err error) {
 	return err
 }
 
-// stopRequests are the signals that ask a runner to stop, one after the other. A runner of
-// an older vmop does not take QUIT; it takes a second TERM for it, and a third for a
-// request to kill QEMU.
+// stopRequests are the successive signals that ask a runner to stop. A runner of an older vmop does
+// not handle SIGQUIT; there a second SIGTERM has that meaning, and a third kills QEMU.
 func stopRequests(state runner.State, now bool) []unix.Signal {
 	asked := state.Phase == runner.PhaseTerminating
 	switch {
@@ -109,7 +107,7 @@ func stopRequests(state runner.State, now bool) []unix.Signal {
 	return nil
 }
 
-// stopOrphan stops a guest whose runner is gone, by QEMU's monitor or signals.
+// stopOrphan stops a guest whose runner has ended, by QEMU's monitor or signals.
 func (m *Machine) stopOrphan(ctx context.Context, now bool) (err error) {
 	proc, err := runner.OpenHolder(m.Data, m.QEMU)
 	if err != nil || proc == nil {
@@ -117,7 +115,7 @@ func (m *Machine) stopOrphan(ctx context.Context, now bool) (err error) {
 	}
 	defer func() { err = errors.Join(err, proc.Close()) }()
 	if now {
-		if err := proc.Signal(unix.SIGTERM); err != nil { // on which QEMU writes its caches back
+		if err := proc.Signal(unix.SIGTERM); err != nil { // QEMU flushes its caches on it
 			return err
 		}
 	} else if err := pressPowerButton(ctx, m.Socket(qemucmd.SocketToolMonitor)); err != nil {

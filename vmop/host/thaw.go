@@ -13,11 +13,11 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// agentGreeting bounds the wait for a guest agent that may not be one.
+// agentGreeting bounds the wait for an answer on the guest agent's channel, which may not be an
+// agent's.
 const agentGreeting = 5 * time.Second
 
-// agent connects to the guest agent of a machine that runs; nil if there is none, with
-// the reason.
+// agent connects to the guest agent of a running machine; nil if there is none, with the reason.
 func (m *Machine) agent(ctx context.Context, c *qmp.Client) (*qga.Client, string, error) {
 	chardevs, err := qmp.Do(ctx, c, qmp.QueryChardev{})
 	if err != nil {
@@ -39,9 +39,8 @@ func (m *Machine) agent(ctx context.Context, c *qmp.Client) (*qga.Client, string
 	return agent, "", nil
 }
 
-// Thaw thaws the file systems of a guest that executes, and reports whether any were
-// frozen, as a copy leaves them that was killed in its last moment. A guest without an
-// agent has none.
+// Thaw thaws the file systems of an executing guest, and reports whether any were frozen, as an
+// interrupted copy may leave them. A guest without an agent has none.
 func (m *Machine) Thaw(ctx context.Context) (thawed bool, err error) {
 	err = m.monitor(ctx, func(c *qmp.Client) (err error) {
 		thawed, err = m.thaw(ctx, c)

@@ -13,8 +13,7 @@ import (
 	"github.com/vmop/sdk/vmop/runner"
 )
 
-// untouched is nil of a machine that a start has given an identity, or has noted the
-// disks of.
+// untouched returns nil for a machine that has an identity or recorded disks from an earlier start.
 func (d Directories) untouched() (*Untouched, error) {
 	def, err := d.Definition()
 	if err != nil {
@@ -38,10 +37,9 @@ func (d Directories) untouched() (*Untouched, error) {
 	return u, err
 }
 
-// undo removes what a start has made whose guest has never executed: the images that its
-// engine says it has made, and the identity that nobody has seen. Nothing is touched that
-// was there before, that lies elsewhere, or that another start may have used since; last is
-// the state in which this one has ended.
+// undo removes what a start has created whose guest has never executed: the images that its engine
+// reports, and the identity that no guest has seen. It does not touch what existed before, what is
+// elsewhere, or what another start may have used since; last is the last state of this start.
 func (j *Job) undo(made []string, last runner.State) (err error) {
 	u, d := j.Untouched, j.Directories
 	if u == nil {
@@ -49,7 +47,7 @@ func (j *Job) undo(made []string, last runner.State) (err error) {
 	}
 	lock, err := runner.LockFor(d.Data, "changed")
 	if errors.Is(err, runner.ErrLocked) || errors.Is(err, fs.ErrNotExist) {
-		return nil // it is another's, or is gone
+		return nil // it is another start's, or does not exist
 	}
 	if err != nil {
 		return err
@@ -57,7 +55,7 @@ func (j *Job) undo(made []string, last runner.State) (err error) {
 	defer func() { err = errors.Join(err, lock.Close()) }()
 	now, err := runner.ReadState(d.StateFile())
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // this one has not come to have the machine
+		return nil // this start never had the machine
 	}
 	if err != nil || !now.Since.Equal(last.Since) || now.Phase != runner.PhaseStopped {
 		return err
@@ -68,8 +66,7 @@ func (j *Job) undo(made []string, last runner.State) (err error) {
 			errs = append(errs, err)
 		}
 	}
-	// The definition first: a disk that it has, and that is gone, keeps the machine from
-	// starting.
+	// The definition first: if it named a deleted disk, the machine could not start.
 	def := j.Definition
 	def.Used = u.Definition.Used
 	if err := def.write(d); err != nil {
@@ -96,12 +93,12 @@ func (j *Job) undo(made []string, last runner.State) (err error) {
 	return errors.Join(errs...)
 }
 
-// forgetStart removes the state of a start that was undone: whoever has asked for it has
-// been told. One of a service of systemd, which may have started it alone, stays.
+// forgetStart removes the state of an undone start: the caller already has the error. The state of
+// a systemd service is kept, since systemd may have started it by itself.
 func (j *Job) forgetStart() (err error) {
 	d := j.Directories
 	if j.Untouched == nil || !slices.Contains(j.Untouched.Files, manifestFile) || j.service != "" {
-		return nil // also of one that nobody had created
+		return nil // or the machine was not created before
 	}
 	lock, err := runner.LockFor(d.Data, "changed")
 	switch {
@@ -114,7 +111,7 @@ func (j *Job) forgetStart() (err error) {
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
 	if now, err := d.untouched(); err != nil || now == nil {
-		return err // another start has made something of it
+		return err // another start has created something of it
 	}
 	if err := os.Remove(d.StateFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -122,19 +119,19 @@ func (j *Job) forgetStart() (err error) {
 	return nil
 }
 
-// Discard removes what the first start of a machine has left that did not come to
-// execute its guest: manifest, definition, state, log, and the images that this start has
-// made. Nothing is removed of a machine that was there before, that somebody else has started
-// meanwhile, or that a deleted one of its name has left something of; discarded reports which
-// it was. A machine that was created, and not started yet, is again one that was not started
-// yet, with what it was given and its log. The error is [ErrBusy] if somebody else works with the machine by now.
+// Discard removes what the first start of a machine has left if its guest never executed: manifest,
+// definition, state, log, and the images that this start has created. It removes nothing of a
+// machine that existed before, that was started otherwise meanwhile, or of whose name a deleted
+// machine has left something; discarded reports whether it did. A machine that was created, but not
+// started, returns to that state, with what it was given and its log. The error is [ErrBusy] if
+// another process works on the machine.
 func (j *Job) Discard() (discarded bool, err error) {
 	if !j.first {
 		return false, j.forgetStart()
 	}
 	m := Machine{Directories: j.Directories, Namespace: j.Config.Runner.Namespace, Name: j.Config.Runner.VM.Name}
 	if kept, err := os.ReadFile(m.ManifestFile()); err == nil && !bytes.Equal(kept, j.Manifest) {
-		return false, nil // somebody else has made one meanwhile
+		return false, nil // another process has created one meanwhile
 	}
 	_, err = m.Delete(DeleteOptions{Disks: true})
 	if errors.Is(err, ErrNotFound) {

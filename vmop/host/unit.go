@@ -17,51 +17,51 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// RestartPolicy says when systemd starts a machine again that has ended.
+// RestartPolicy is when systemd restarts a machine that has ended.
 type RestartPolicy string
 
-// The values of RestartPolicy. A machine that was stopped stays so with all of them.
+// The values of RestartPolicy. None restarts a machine that was stopped.
 const (
-	// RestartNo leaves it.
+	// RestartNo never restarts it.
 	RestartNo RestartPolicy = "no"
-	// RestartOnFailure starts one again that did not start or that failed.
+	// RestartOnFailure restarts one that did not start or that failed.
 	RestartOnFailure RestartPolicy = "on-failure"
-	// RestartAlways starts one again whose guest has shut down, too.
+	// RestartAlways also restarts one whose guest has shut down.
 	RestartAlways RestartPolicy = "always"
 )
 
-// UnitStopped is the exit status by which a unit's command says that the machine was
-// asked to stop and has: by systemd, which does not start it again in any case, or by
-// [Machine.Stop], of which systemd knows nothing.
+// UnitStopped is the exit status of a unit's command when the machine was stopped on request: by
+// systemd, which does not restart it in any case, or by [Machine.Stop], of which systemd does not
+// know.
 const UnitStopped = 5
 
-// Unit is a service of systemd that runs a machine with its host.
+// Unit is a systemd service that runs a machine with its host.
 type Unit struct {
 	Namespace, Name string
-	// Command runs the machine in the foreground until it gets a TERM; its first
-	// word is the path of a program. Its exit statuses are those of package runner and
-	// UnitStopped. Where [Host.DataDir] is a word of it and the machine's full name the
-	// last, the machine is started by this service whoever starts it, see [Job.Start].
+	// Command runs the machine in the foreground until it gets SIGTERM; its first word is the path
+	// of a program. Its exit statuses are those of package runner and UnitStopped. If one of its
+	// words is [Host.DataDir] and the last the machine's full name, every start of the machine uses
+	// this service, see [Job.Start].
 	Command []string
-	// System says that it is one of the system's own, and not of a user's manager.
+	// System reports whether it is a service of the system's manager, not of a user's.
 	System bool
-	// User runs a service of the system; empty is root.
+	// User is the user of a system service; empty is root.
 	User string
 	// Stop is how long the machine may take to stop, in seconds.
 	Stop int
-	// Bridge says that QEMU's bridge helper, which has rights of its own, makes its
-	// tap interfaces: what would keep those rights away is left out.
+	// Bridge reports that QEMU's bridge helper, which has privileges of its own, creates its tap
+	// interfaces: the unit must not remove these.
 	Bridge bool
-	// Restart is RestartOnFailure if it is empty.
+	// Restart is the policy; empty is RestartOnFailure.
 	Restart RestartPolicy
 }
 
-// FileName is the unit's, which no other machine's has: a namespace has no dot.
+// FileName is the unit's file name. It is unique: a namespace contains no dot.
 func (u Unit) FileName() string {
 	return "vmop." + namespaceOr(u.Namespace) + "." + u.Name + ".service"
 }
 
-// target is what has the machines that start with the host.
+// target is the target that starts the machine with the host.
 func (u Unit) target() string {
 	if u.System {
 		return "multi-user.target"
@@ -69,12 +69,11 @@ func (u Unit) target() string {
 	return "default.target"
 }
 
-// plainPath is a program's path in which systemd finds nothing to replace.
+// plainPath matches a program's path without characters that are special to systemd.
 var plainPath = regexp.MustCompile(`^/[A-Za-z0-9/_.+@,-]+$`)
 
-// Text is the unit's file. It is confined as far as QEMU lets it be: it opens disks
-// anywhere the user may, so that of the file system only what is the system's is
-// protected.
+// Text returns the unit's file. It is confined as far as QEMU permits: because QEMU opens disks
+// anywhere the user may, only the system's part of the file system is protected.
 func (u Unit) Text() (string, error) {
 	if err := u.check(); err != nil {
 		return "", err
@@ -106,7 +105,7 @@ func (u Unit) Text() (string, error) {
 	return b.String(), nil
 }
 
-// check refuses what systemd would take for something else.
+// check refuses what systemd would interpret otherwise.
 func (u Unit) check() error {
 	if len(u.Command) == 0 || !plainPath.MatchString(u.Command[0]) {
 		return fmt.Errorf("systemd cannot run %q: install the program at a path without blanks and special characters", u.Command)
@@ -121,7 +120,7 @@ func (u Unit) check() error {
 	return fmt.Errorf("restart %q: want no, on-failure or always", u.Restart)
 }
 
-// service writes how the machine is started, stopped and started again.
+// service writes how the machine is started, stopped and restarted.
 func (u Unit) service(line func(format string, args ...any)) {
 	words := []string{u.Command[0]}
 	for _, w := range u.Command[1:] {
@@ -142,13 +141,12 @@ func (u Unit) service(line func(format string, args ...any)) {
 	line("UMask=0077")
 }
 
-// unneededCapabilities are those of root that neither QEMU nor virtiofsd nor a tap interface
-// needs.
+// unneededCapabilities are those of root that neither QEMU nor virtiofsd nor a tap interface needs.
 const unneededCapabilities = "CAP_AUDIT_CONTROL CAP_AUDIT_READ CAP_AUDIT_WRITE CAP_BLOCK_SUSPEND CAP_BPF CAP_LEASE " +
 	"CAP_MAC_ADMIN CAP_MAC_OVERRIDE CAP_PERFMON CAP_SYSLOG CAP_SYS_BOOT CAP_SYS_MODULE CAP_SYS_PACCT CAP_SYS_RAWIO " +
 	"CAP_SYS_TIME CAP_SYS_TTY_CONFIG CAP_WAKE_ALARM"
 
-// confineSystem writes whose a machine of the system is, and what it may do to that.
+// confineSystem writes the user of a system service, and its restrictions.
 func (u Unit) confineSystem(line func(format string, args ...any)) {
 	if u.User != "" {
 		line("User=%s", u.User)
@@ -173,8 +171,7 @@ func (u Unit) confineSystem(line func(format string, args ...any)) {
 	}
 }
 
-// confine takes away what a machine does not need, unless QEMU's bridge helper does, which
-// becomes root.
+// confine writes the restrictions that QEMU's bridge helper, which becomes root, would not permit.
 func confine(line func(format string, args ...any)) {
 	line("NoNewPrivileges=yes")
 	line("LockPersonality=yes")
@@ -188,8 +185,8 @@ func confine(line func(format string, args ...any)) {
 	line("SystemCallErrorNumber=EPERM")
 }
 
-// unitWord is a word of a command line in a unit (systemd.service(5), systemd.syntax(7)):
-// neither specifiers nor variables are replaced in it, and it is one word.
+// unitWord quotes a word of a command line in a unit (systemd.service(5), systemd.syntax(7)),
+// without replacement of specifiers and variables.
 func unitWord(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -215,8 +212,8 @@ func unitWord(s string) string {
 	return b.String()
 }
 
-// UnitOf is the service of a machine, which command runs. Of a nil machine it is one
-// without a name, which [Host.Enable] refuses.
+// UnitOf returns the service of a machine, which command runs. For a nil machine it has no name,
+// and [Host.Enable] refuses it.
 func UnitOf(vm *spec.VirtualMachine, command []string) Unit {
 	if vm == nil {
 		return Unit{Command: command}
@@ -231,13 +228,11 @@ func UnitOf(vm *spec.VirtualMachine, command []string) Unit {
 	return u
 }
 
-// systemUnits are those of the host's administrator.
 const systemUnits = "/etc/systemd/system"
 
-// IsSystemUnit reports whether a unit's file is one of the system's.
+// IsSystemUnit reports whether a unit's file is one of the system's manager.
 func (h *Host) IsSystemUnit(path string) bool { return filepath.Dir(path) == systemUnits }
 
-// unitDir is where units are, of the user or of the system.
 func (h *Host) unitDir(system bool) (string, error) {
 	if system {
 		return systemUnits, nil
@@ -251,9 +246,9 @@ func (h *Host) unitDir(system bool) (string, error) {
 	return "", errors.New("there is no home directory to keep units of systemd in")
 }
 
-// Enable has systemd run a machine with the host from its next start on, or with the
-// user's first login where the user does not linger (loginctl(1)). It returns the
-// unit's file. systemd itself is not told: systemctl daemon-reload does that.
+// Enable has systemd run a machine with the host from its next start on, or with the user's first
+// login if the user does not linger (loginctl(1)). It returns the unit's file. It does not reload
+// systemd: systemctl daemon-reload does that.
 func (h *Host) Enable(u Unit) (string, error) {
 	text, err := u.Text()
 	if err != nil {
@@ -292,10 +287,9 @@ func (h *Host) Enabled(namespace, name string) []string {
 	return out
 }
 
-// Disable removes what Enable made, and returns the units' files. A machine that
-// runs goes on, and systemd knows how to stop it until the host is started again: of
-// a unit that it has no file of, it would end QEMU beside the runner, which the guest
-// would take for a power cut.
+// Disable removes Enable's files, and returns their paths. A running machine goes on, and its unit
+// is kept for systemd until the host reboots: without it, systemd would end QEMU together with the
+// runner, which would be a power cut for the guest.
 func (h *Host) Disable(namespace, name string) ([]string, error) {
 	units := h.Enabled(namespace, name)
 	m, err := h.Machine(namespace, name)
@@ -317,8 +311,7 @@ func (h *Host) Disable(namespace, name string) ([]string, error) {
 	return units, nil
 }
 
-// passingUnitDir is where a systemd that runs has units until it ends; "" if none
-// runs.
+// passingUnitDir is the directory of a running systemd's units until it ends; "" if none runs.
 func (h *Host) passingUnitDir(system bool) string {
 	dir, sub := "/run", "system"
 	if !system {
@@ -330,7 +323,6 @@ func (h *Host) passingUnitDir(system bool) string {
 	return filepath.Join(dir, sub)
 }
 
-// keepUnit copies a unit's file.
 func keepUnit(path, dir string) error {
 	text, err := os.ReadFile(path)
 	if err == nil {
@@ -343,20 +335,19 @@ func keepUnit(path, dir string) error {
 	if err := atomicfile.Replace(kept, text); err != nil {
 		return err
 	}
-	return os.Chmod(kept, 0o644) // systemd's tools read it as whoever runs them
+	return os.Chmod(kept, 0o644) // for systemd's tools, which any user may run
 }
 
-// Renewed is what has become of the units of a machine whose manifest is another one.
+// Renewed is the result of [Host.Renew].
 type Renewed struct {
-	// Units are the files that were written anew. systemd itself is not told.
+	// Units are the rewritten files. systemd has to be reloaded.
 	Units []string
-	// Stale are those that should be: somebody has changed them, or only root may.
+	// Stale are those that should be rewritten: a user has changed them, or only root may.
 	Stale []string
 }
 
-// Renew makes the units that start a machine with the host what its manifest calls
-// for: how long it may take to stop, and whether it needs QEMU's bridge helper. A unit
-// that somebody has changed is left alone.
+// Renew updates the units that start a machine with the host to its manifest: how long it may take
+// to stop, and whether it needs QEMU's bridge helper. A unit that a user has changed is left alone.
 func (h *Host) Renew(vm *spec.VirtualMachine) (Renewed, error) {
 	var out Renewed
 	if vm == nil {
@@ -387,19 +378,18 @@ func (h *Host) Renew(vm *spec.VirtualMachine) (Renewed, error) {
 	return out, nil
 }
 
-// unitValue is the first value of a key in a unit's file.
 func unitValue(text, key string) string {
 	_, rest, _ := strings.Cut(text, "\n"+key+"=")
 	line, _, _ := strings.Cut(rest, "\n")
 	return line
 }
 
-// renewedText is a unit's file with what is wanted of it, and ours says that the file
-// is as it was made. What the manifest does not say, the file does.
+// renewedText returns a unit's file with the wanted values, and reports whether the file is
+// unmodified. What is not in the manifest is taken from the file.
 func renewedText(had string, want Unit) (text string, ours bool, err error) {
 	value := func(key string) string { return unitValue(had, key) }
 	render := func(u Unit) (string, error) {
-		// The command has been made words of a unit already.
+		// The command is quoted already.
 		const program = "/vmop-cli"
 		u.Command = []string{program}
 		text, err := u.Text()

@@ -9,9 +9,9 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// checkMerged refuses images that another machine of this host has, too, if a copy of its
-// disks was interrupted: what its guest wrote last is not in them, and would be merged
-// into them later, whatever they have then. d is where the machine itself is.
+// checkMerged refuses images that another machine of this host has, too, if a copy of its disks was
+// interrupted: its guest's last writes are not in them, and would be merged into them later,
+// whatever they contain then. d is the machine's own directory.
 func (h *Host) checkMerged(d Directories, c *runnerconfig.Config) error {
 	others, err := filepath.Glob(filepath.Join(h.root, machinesDir, "*", "*", overlay.Dir))
 	if err != nil {
@@ -21,7 +21,7 @@ func (h *Host) checkMerged(d Directories, c *runnerconfig.Config) error {
 		data := filepath.Dir(other)
 		j, err := overlay.Read(data)
 		if data == d.Data || err != nil || j == nil || !j.Phase.Counts() {
-			continue // what is wrong with another machine its own start says
+			continue // its own start reports what is wrong with it
 		}
 		for _, held := range j.Disks {
 			image, err := os.Stat(held.In(data))

@@ -11,9 +11,8 @@ import (
 	"github.com/vmop/sdk/vmop/imageinspect"
 )
 
-// checkUploads refuses files that are given as disks for the first time and are
-// none, such as what was downloaded and not yet unpacked. What a guest may have
-// written to is not looked at.
+// checkUploads refuses files that are given as disks for the first time and are no images, such as
+// a compressed download. It does not inspect what a guest may have written to.
 func checkUploads(given map[string]string, before Definition) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(given)) {
@@ -28,8 +27,8 @@ func checkUploads(given map[string]string, before Definition) error {
 	return errors.Join(errs...)
 }
 
-// checkUpload is [imageinspect.CheckUpload] of a file. What is no file, or cannot be
-// read, is the runner's to complain about.
+// checkUpload is [imageinspect.CheckUpload] of a file. The runner reports what is no file or cannot
+// be read.
 func checkUpload(path string) error {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return nil

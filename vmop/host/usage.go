@@ -15,24 +15,24 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// Usage is what a machine that runs has used since its start.
+// Usage is what a running machine has used since its start.
 type Usage struct {
-	// At is when it was looked at.
+	// At is the time of the measurement.
 	At time.Time
 	// CPU is the time of QEMU's threads on this host's processors.
 	CPU time.Duration
-	// Memory is what QEMU has of this host's memory now, in bytes.
+	// Memory is QEMU's resident memory, in bytes.
 	Memory int64
 	// DiskRead and DiskWritten are what the guest has read and written, in bytes.
 	DiskRead, DiskWritten int64
-	// NetReceived and NetSent are what the guest has received and sent by tap
-	// interfaces, in bytes. Networks of QEMU's own (user) are not counted by it.
+	// NetReceived and NetSent are what the guest has received and sent by tap interfaces, in bytes.
+	// QEMU does not count its user networks.
 	NetReceived, NetSent int64
 	// Taps is the number of tap interfaces.
 	Taps int
 }
 
-// Usage asks the system and QEMU what a machine that runs has used.
+// Usage measures what a running machine has used.
 func (m *Machine) Usage(ctx context.Context) (Usage, error) {
 	fail := func(err error) (Usage, error) {
 		return Usage{}, fmt.Errorf("usage of %s: %w", m.FullName(), err)
@@ -67,17 +67,16 @@ func (m *Machine) Usage(ctx context.Context) (Usage, error) {
 	return u, nil
 }
 
-// ticksPerSecond is the unit of times in /proc, which is the same everywhere
-// (USER_HZ in Linux).
+// ticksPerSecond is the unit of times in /proc, the same on all of Linux (USER_HZ).
 const ticksPerSecond = 100
 
-// parseStat reads /proc/PID/stat (proc_pid_stat(5)): the processor time and the
-// memory of a process.
+// parseStat parses /proc/PID/stat (proc_pid_stat(5)): the processor time and the memory of a
+// process.
 func parseStat(text string, pageSize int) (cpu time.Duration, memory int64, err error) {
-	// The second field is the program's name, which may have anything in it.
+	// The second field is the program's name, which may contain any characters.
 	end := strings.LastIndexByte(text, ')')
 	fields := strings.Fields(text[end+1:])
-	const first = 3 // the number of the field behind the name
+	const first = 3 // the number of the field after the name
 	var n [3]int64
 	for i, field := range []int{14, 15, 24} {
 		if end < 0 || field-first >= len(fields) {
@@ -90,7 +89,7 @@ func parseStat(text string, pageSize int) (cpu time.Duration, memory int64, err 
 	return time.Duration(n[0]+n[1]) * (time.Second / ticksPerSecond), n[2] * int64(pageSize), nil
 }
 
-// addTaps adds what went through the tap interfaces that a process has open.
+// addTaps adds the traffic of the tap interfaces that a process has open.
 func (u *Usage) addTaps(proc string) error {
 	files, err := filepath.Glob(filepath.Join(proc, "fdinfo", "*"))
 	if err != nil {
@@ -110,7 +109,7 @@ func (u *Usage) addTaps(proc string) error {
 			continue
 		}
 		seen[name] = true
-		// What the guest sends is received from it here.
+		// What the guest sends is received on the host's side.
 		for counter, to := range map[string]*int64{"rx_bytes": &u.NetSent, "tx_bytes": &u.NetReceived} {
 			data, err := os.ReadFile(filepath.Join("/sys/class/net", name, "statistics", counter))
 			if err != nil {
@@ -125,8 +124,7 @@ func (u *Usage) addTaps(proc string) error {
 	return nil
 }
 
-// tapName is the interface of a tun device's descriptor, by its fdinfo; "" for other
-// files.
+// tapName returns the interface of a tun device's descriptor, by its fdinfo; "" for other files.
 func tapName(info string) string {
 	for line := range strings.Lines(info) {
 		if name, ok := strings.CutPrefix(line, "iff:"); ok {
@@ -138,16 +136,16 @@ func tapName(info string) string {
 	return ""
 }
 
-// Load is how much a machine uses within a time.
+// Load is what a machine uses per second.
 type Load struct {
-	// CPU is the part of one processor of this host; 2 is two of them.
+	// CPU is in processors of this host; 2 is two of them.
 	CPU float64
 	// The others are bytes per second.
 	DiskRead, DiskWritten, NetReceived, NetSent float64
 }
 
-// Since is the load between an earlier look and this one. What went back, as that of
-// a machine that was started anew meanwhile, counts as none.
+// Since returns the load between an earlier measurement and this one. A counter that has decreased,
+// as of a restarted machine, counts as no load.
 func (u Usage) Since(before Usage) Load {
 	seconds := u.At.Sub(before.At).Seconds()
 	if seconds <= 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// USBNotes says which of a machine's USB devices its guest does not have yet, and what
-// to do. None of that keeps a machine from running: QEMU goes on looking for them.
+// USBNotes report which of a machine's USB devices its guest does not have yet, with the remedies.
+// A machine starts without them: QEMU goes on looking for them.
 func USBNotes(vm *spec.VirtualMachine) []string {
 	if vm == nil || len(vm.Spec.VM.USBDevices) == 0 {
 		return nil

@@ -12,12 +12,10 @@ import (
 	"github.com/vmop/sdk/vmop/runner"
 )
 
-// Condition is what a machine is waited for: done, or an error that says that it
-// cannot come any more.
+// Condition is what a wait is for: done, or an error if it cannot become true any more.
 type Condition func(*Machine) (done bool, err error)
 
-// ForRunning waits until the guest executes. A machine that stops meanwhile never
-// will.
+// ForRunning waits until the guest executes. It is an error if the machine stops.
 func ForRunning(m *Machine) (bool, error) {
 	if m == nil {
 		return false, errNoMachine
@@ -39,8 +37,8 @@ func ForStopped(m *Machine) (bool, error) {
 	return !m.Running(), nil
 }
 
-// ForReady waits until the guest agent has answered, which is when the guest has
-// booted. A machine without the agent never gets there.
+// ForReady waits until the guest agent has answered, which is when the guest has booted. A machine
+// without the agent never becomes ready.
 func ForReady(m *Machine) (bool, error) {
 	if _, err := ForRunning(m); err != nil {
 		return false, err
@@ -48,8 +46,8 @@ func ForReady(m *Machine) (bool, error) {
 	return m.Status == StatusRunning && m.State.Guest.Booted, nil
 }
 
-// Wait waits until a condition holds for a machine, and returns the machine as it
-// is then, or as it was last seen. It causes no work while nothing happens.
+// Wait waits until a condition holds for a machine, and returns the machine at that time, or as it
+// was last seen. It does no work while nothing changes.
 func (h *Host) Wait(ctx context.Context, m Machine, condition Condition) (Machine, error) {
 	return m, h.Watch(ctx, m, func(now *Machine) (bool, error) {
 		m = *now
@@ -57,17 +55,16 @@ func (h *Host) Wait(ctx context.Context, m Machine, condition Condition) (Machin
 	})
 }
 
-// Watch calls a function for the machine as it is, and again whenever that may have
-// changed, until it returns true or an error, or ctx ends. The machine need not
-// exist, but its directory must. One that is deleted meanwhile is seen once more, and is
-// [ErrNotFound] then.
+// Watch calls a function with the machine, and again whenever it may have changed, until it returns
+// true or an error, or ctx ends. The machine need not exist, but its directory must. After a
+// machine was deleted, the function is called once more, and the error is [ErrNotFound].
 func (h *Host) Watch(ctx context.Context, m Machine, seen func(*Machine) (done bool, err error)) error {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", m.FullName(), err)
 	}
 	if err = w.Add(m.Data); err == nil {
-		_ = w.Add(m.runtimeDir()) // of a machine that runs
+		_ = w.Add(m.runtimeDir()) // of a running machine
 		err = h.watch(ctx, w, m, seen)
 	} else {
 		err = fmt.Errorf("watch %s: %w", m.FullName(), err)
@@ -80,7 +77,7 @@ func (h *Host) watch(ctx context.Context, w *fsnotify.Watcher, m Machine, seen f
 	var waiting sync.WaitGroup
 	defer waiting.Wait()
 	defer cancel()
-	var watched int // the process whose end is told
+	var watched int // the process whose end is awaited
 	var ended chan struct{}
 	existed := false
 	for {
@@ -95,7 +92,7 @@ func (h *Host) watch(ctx context.Context, w *fsnotify.Watcher, m Machine, seen f
 			return fmt.Errorf("it was deleted meanwhile: %w", lost)
 		}
 		existed = existed || lost == nil
-		// The end of a process that was killed changes no file.
+		// The end of a killed process changes no file.
 		pid := now.Runner // it outlives its QEMU
 		if pid == 0 {
 			pid = now.QEMU
@@ -126,8 +123,8 @@ func (h *Host) watch(ctx context.Context, w *fsnotify.Watcher, m Machine, seen f
 	}
 }
 
-// awaitChange waits for something that may have changed a machine, and says
-// whether that was the end of the process.
+// awaitChange waits for a possible change of a machine, and reports whether it was the end of the
+// process.
 func awaitChange(ctx context.Context, w *fsnotify.Watcher, ended <-chan struct{}) (process bool, err error) {
 	for {
 		select {
@@ -151,8 +148,8 @@ func awaitChange(ctx context.Context, w *fsnotify.Watcher, ended <-chan struct{}
 	}
 }
 
-// tells reports whether a change of a file may be one of the machine. The guest
-// writes to its disks all the time.
+// tells reports whether a changed file may be a change of the machine. The guest writes to its
+// disks all the time.
 func tells(path string) bool {
 	switch filepath.Base(path) {
 	case stateFile, manifestFile, runner.LockFile:
