@@ -137,7 +137,6 @@ func Prepare(name, bridge string, queues, user int) (err error) {
 	return nil
 }
 
-// removePrepared removes an interface that no process has open.
 func removePrepared(name string) error {
 	open, err := carrier(name)
 	if errors.Is(err, unix.ENODEV) {
