@@ -3,8 +3,8 @@
 // addresses. So the address of the other end may change between two connections, and
 // no key is in a command line or a file of QEMU's.
 //
-// Both ends have a key, and each is told the fingerprint of the other's, as SSH does:
-// there is no authority, and no name that somebody could have a certificate for.
+// Both ends have a key, and each is configured with the fingerprint of the other's, as in
+// SSH: there is no certificate authority, and names do not matter.
 //
 // # Stability
 //

@@ -21,8 +21,7 @@ const (
 	// silence is how long sent data may stay unacknowledged (TCP_USER_TIMEOUT).
 	silence = 30 * time.Second
 	// keepAlive detects a peer that vanished within about half a minute.
-	keepAlive = 10 * time.Second
-	// acceptPause is the pause after a failed accept.
+	keepAlive   = 10 * time.Second
 	acceptPause = 100 * time.Millisecond
 	// maxStrangers bounds the connections in their handshake at a time.
 	maxStrangers = 16
