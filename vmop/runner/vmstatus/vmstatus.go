@@ -1,6 +1,6 @@
 // Package vmstatus is what a runner has to say in the status of a VirtualMachine. The
-// runner of a pod writes it to the cluster, and package host tells it of a machine that
-// no cluster knows: both say the same things by the same names.
+// runner of a pod writes it to the cluster, and package host reports it of a machine
+// without a cluster, in the same fields.
 //
 // # Stability
 //
@@ -208,7 +208,6 @@ var osInfoKeys = []string{
 // maxOSInfo is the longest value in bytes; kernel versions, the longest real ones, have about 100.
 const maxOSInfo = 256
 
-// osInfo returns the accepted members of a guest's answer, nil if there are none.
 func osInfo(answer json.RawMessage) map[string]string {
 	var said map[string]any
 	if json.Unmarshal(answer, &said) != nil || said == nil {
@@ -223,7 +222,6 @@ func osInfo(answer json.RawMessage) map[string]string {
 	return out
 }
 
-// interfaces leaves out the loopback.
 func interfaces(found []runner.GuestInterface) []Interface {
 	var out []Interface
 	for _, i := range found {
