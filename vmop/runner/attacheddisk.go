@@ -144,7 +144,6 @@ func (d *openedDisk) keep(rec diskRecord) error {
 	return nil
 }
 
-// note records the header of a raw image after its last writer has closed it.
 func (d *openedDisk) note() {
 	rec, recorded, err := d.record()
 	if err != nil || !recorded || rec.Format != qemucmd.DiskFormatRaw {
@@ -165,8 +164,7 @@ func (d *openedDisk) note() {
 	}
 }
 
-// diskNodes returns the block nodes of such a disk, in order: below is the file or block device of
-// a descriptor set, and node its content.
+// diskNodes returns a disk's block nodes: below is its file or block device, node its content.
 func diskNodes(set, below, node string, facts runnerconfig.DriveFacts) []qmp.BlockdevAdd {
 	file := qmp.BlockdevAdd{Driver: "file", NodeName: below, Options: map[string]any{"filename": set, "locking": "on", "discard": "unmap"}}
 	if facts.Device {

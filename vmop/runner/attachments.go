@@ -38,7 +38,6 @@ func (a *attachments) own() (tunnel.Identity, error) {
 	return *a.identity, nil
 }
 
-// fingerprint returns the key's fingerprint; empty before the first use.
 func (a *attachments) fingerprint() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -59,8 +58,8 @@ func (a *attachments) target(uid string) tunnel.Target {
 	return tunnel.Target{}
 }
 
-// open opens the tunnel to an exporter, and returns the socket that QEMU connects to. It first
-// checks that the exporter answers: otherwise QEMU, and its guest, would block.
+// open returns the socket of a tunnel to an exporter. It checks first that the exporter answers:
+// otherwise QEMU, and its guest, would block.
 func (a *attachments) open(ctx context.Context, port int, uid string) (socket string, err error) {
 	own, err := a.own()
 	if err != nil {
@@ -99,8 +98,8 @@ func (a *attachments) open(ctx context.Context, port int, uid string) (socket st
 	return socket, nil
 }
 
-// greetNBD waits for the greeting of an NBD server, and aborts the negotiation properly
-// (NBD_OPT_ABORT): a server logs a complaint about a client that just disconnects.
+// greetNBD aborts the negotiation after the greeting (NBD_OPT_ABORT): a server logs a complaint
+// about a client that just disconnects.
 func greetNBD(c io.ReadWriter) error {
 	const begin, option = "NBDMAGIC", "IHAVEOPT"
 	greeting := make([]byte, len(begin)+len(option)+2)
@@ -142,7 +141,6 @@ func (a *attachments) keepImage(port int, d *openedDisk) {
 	a.images[port] = d
 }
 
-// noteImage records the header of the image at a port, which QEMU has closed.
 func (a *attachments) noteImage(port int) {
 	a.mu.Lock()
 	d := a.images[port]
@@ -228,8 +226,7 @@ func (f *follower) openAttached(ctx context.Context, s live.PlugDisk) error {
 	return nil
 }
 
-// closeDisk closes a disk that the guest does not have, and ends the connection to its exporter.
-// QEMU flushes its caches before.
+// closeDisk returns after QEMU has flushed its caches of the disk.
 func (f *follower) closeDisk(ctx context.Context, port int) error {
 	for _, node := range []string{qemucmd.AttachedNode(port), qemucmd.AttachedFileNode(port)} {
 		err := do(ctx, f.client, qmp.BlockdevDel{NodeName: node})
@@ -251,8 +248,6 @@ func (f *follower) unplugDisk(ctx context.Context, uid string) error {
 	return err
 }
 
-// attachmentKey returns the fingerprint by which exporters authenticate this machine; empty before
-// the first attachment.
 func (f *follower) attachmentKey(in desired) string {
 	if len(in.config.Runner.VM.Attachments) > 0 {
 		if _, err := f.e.attachments.own(); err != nil {

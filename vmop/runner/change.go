@@ -1,6 +1,5 @@
 package runner
 
-// takeDesired returns the desired state and clears its one-shot signals.
 func (e *Engine) takeDesired() desired {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -10,8 +9,7 @@ func (e *Engine) takeDesired() desired {
 	return w
 }
 
-// putBack restores signals that had no effect. The secret and refusals are not restored: taking
-// them has handled them.
+// putBack restores signals that had no effect, except those that were handled by taking them.
 func (e *Engine) putBack(w desired) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -16,7 +16,6 @@ func (c clock) now() time.Time {
 	return c.begin.Add(time.Since(c.begin) * time.Duration(c.speed))
 }
 
-// until returns the real time to wait for a time of this clock.
 func (c clock) until(t time.Time) time.Duration {
 	d := t.Sub(c.now())
 	if !c.begin.IsZero() {

@@ -13,10 +13,9 @@ import (
 )
 
 const (
-	// scrollback is how much of the earlier output a new client gets, in bytes.
+	// scrollback is the earlier output that a new client gets, in bytes.
 	scrollback = 64 << 10
-	// viewerBacklog is how many reads of the console a client may lag behind before it loses
-	// output.
+	// viewerBacklog is the number of reads that a client may lag behind before it loses output.
 	viewerBacklog = 256
 	acceptRetry   = 100 * time.Millisecond
 )
@@ -40,7 +39,6 @@ type viewer struct {
 	out  chan []byte
 }
 
-// listenConsole serves the console socket; it accepts clients before the serial port exists.
 func listenConsole(runtimeDir string) (*console, error) {
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(runtimeDir, qemucmd.SocketConsole.FileName()), Net: "unix"})
 	if err != nil {
@@ -133,7 +131,6 @@ func (c *console) serve(conn net.Conn) {
 	go c.input(v)
 }
 
-// show writes to a client until its channel is closed.
 func (c *console) show(v *viewer) {
 	defer c.wg.Done()
 	var failed bool

@@ -2,11 +2,9 @@ package runner
 
 import "time"
 
-// Every wait of the engine has one of these deadlines. They are generous, and do not expire in
-// ordinary operation.
+// These deadlines are generous, and do not expire in ordinary operation.
 const (
-	// startDeadline bounds the time from QEMU's start to the greeting of its monitor, which takes
-	// 20 ms on an idle host.
+	// startDeadline bounds the time to the monitor's greeting: 20 ms on an idle host.
 	startDeadline   = 2 * time.Minute
 	commandDeadline = 30 * time.Second
 	// quitGrace is the time for QEMU to flush its caches and end after the quit command, if there
@@ -16,12 +14,10 @@ const (
 	// grace period includes it (objects.TerminationReserve).
 	termGrace = 2 * time.Second
 	// killGrace is the time for a killed process to disappear: one stuck in the kernel does not.
-	killGrace  = 30 * time.Second
-	eventGrace = 5 * time.Second
-	// consoleFlush is the time for the console's clients to read the rest.
+	killGrace    = 30 * time.Second
+	eventGrace   = 5 * time.Second
 	consoleFlush = 2 * time.Second
-	// helperGrace is the time for a helper to end after QEMU has ended, and vice versa.
-	helperGrace = 2 * time.Second
+	helperGrace  = 2 * time.Second
 	// orphanGrace is the time for an orphaned QEMU to flush its disks and end.
 	orphanGrace = 10 * time.Second
 	// lockInterval is the polling interval of a lock whose holder is ending: no event reports its
@@ -30,10 +26,9 @@ const (
 	// startInterval is the polling interval of a lock that is open in a process about to execute
 	// its program.
 	startInterval = time.Millisecond
-	// agentDeadline bounds the guest agent's answer to a synchronization.
 	agentDeadline = 5 * time.Second
-	// guestDeadline bounds a conversation with the guest agent, which blocks other clients: it is
-	// shorter than their timeouts.
+	// guestDeadline bounds a conversation with the guest agent: shorter than other clients wait for
+	// their turn.
 	guestDeadline = 8 * time.Second
 )
 

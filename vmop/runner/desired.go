@@ -13,9 +13,9 @@ type desired struct {
 	power      live.Power
 	resets     int
 	ioReason   string
-	console    bool              // a client of the display has connected or disconnected
-	viewers    []string          // VNC clients that were admitted since
-	lost       bool              // events were lost
+	console    bool     // a client of the display has connected or disconnected
+	viewers    []string // VNC clients that were admitted since
+	lost       bool
 	secret     bool              // the files of the display secret are to be read
 	refused    map[string]string // devices that the guest did not release
 	problem    string            // of the configuration
@@ -32,5 +32,4 @@ func (w desired) conditions() []live.Condition {
 	return []live.Condition{{Type: ConfigurationAccepted, Status: live.True, Reason: "Valid"}}
 }
 
-// viewersChanged has the follower query the display's clients.
 func viewersChanged(w *desired) { w.console = true }

@@ -14,9 +14,9 @@ const kvmDevice = "/dev/kvm"
 // maxDeviceGroups is more than a machine's devices have on any node.
 const maxDeviceGroups = 16
 
-// deviceGroups returns the groups that may use those of the machine's block devices and /dev/kvm
-// that are not open to all users. The numbers differ between distributions, and a device node in a
-// container keeps its node's: the operator can add these groups to the machine's next pod.
+// deviceGroups returns the groups for the machine's next pod: those that may use its block devices
+// and /dev/kvm, unless all users may. Their numbers differ between distributions, and a device node
+// in a container keeps its node's.
 func (e *Engine) deviceGroups() []int {
 	vm := &e.o.Config.Runner.VM
 	var paths []string

@@ -115,7 +115,7 @@ func makeRuntimeDir(dir string) error {
 	return nil
 }
 
-// overflowUser is the owner that the kernel reports for one outside of the user namespace
+// overflowUser is the kernel's owner of files outside of the user namespace
 // (/proc/sys/kernel/overflowuid).
 const overflowUser = 65534
 
@@ -165,8 +165,8 @@ const StartedFile = "started.yaml"
 // keep its state, because the data directory's file system may be full.
 const RuntimeStateFile = "state.json"
 
-// runtimeFiles are the files that a runtime directory may hold. No others are ever removed: a user
-// may have chosen a directory with files of their own.
+// runtimeFiles are the only files that are ever removed: a user may have chosen a directory with
+// files of their own.
 func runtimeFiles() []string {
 	names := append(qemucmd.RuntimeFiles(),
 		ConfigFile, StartedFile, RuntimeStateFile, "runner.pid", "qemu.pid",
@@ -196,7 +196,6 @@ func cleanRuntimeDir(dir string) error {
 	return errors.Join(errs...)
 }
 
-// removeRuntimeDir removes the runtime directory if no other files are in it.
 func removeRuntimeDir(dir string) error {
 	err := cleanRuntimeDir(dir)
 	if rerr := os.Remove(filepath.Join(dir, LockFile)); rerr != nil && !errors.Is(rerr, os.ErrNotExist) {

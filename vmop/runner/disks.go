@@ -83,8 +83,8 @@ func (e *Engine) prepareDevice(d runnerconfig.Drive, f *os.File, info fs.FileInf
 	return facts, nil
 }
 
-// prepareImage inspects the image of a disk, records its format, grows it, and opens it. made is
-// the source of which it was just created as a copy, empty if it existed.
+// prepareImage inspects, records, grows and opens an image. made is the source of which it was just
+// created as a copy, empty if it existed.
 func (e *Engine) prepareImage(d runnerconfig.Drive, f *os.File, size int64, made string, known map[string]diskRecord) (runnerconfig.DriveFacts, error) {
 	path, facts := d.Where(), runnerconfig.DriveFacts{}
 	now, err := lookAt(f)
@@ -209,7 +209,6 @@ func (e *Engine) growMade(ctx context.Context, c *qmp.Client) {
 	}
 }
 
-// sector is the unit of QEMU's block layer, in bytes.
 const sector = 512
 
 // makeEphemeral creates a disk, replacing what an earlier run left of it. A file that was another

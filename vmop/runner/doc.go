@@ -13,7 +13,7 @@
 // The configuration is what machineconfig.ForHost makes of a manifest for one host, or comes from a
 // ConfigMap ([ReadConfig]), with the directories in it. Package hostprobe probes the host.
 //
-// The contract, in the order in which things happen:
+// The contract, in chronological order:
 //
 //  1. The data directory is locked for as long as the engine or its QEMU lives,
 //     also when the engine is killed: the lock is inherited by QEMU. A second
@@ -29,20 +29,19 @@
 //     second Stop shortens that.
 //  5. When Run returns, no process, socket or runtime directory is left.
 //
-// A running machine follows its configuration: [Engine.Reconfigure] gives it
-// another, and a [ConfigFollower] does so when files change. Package live decides
-// what is missing; the engine executes it over QMP and reports in the conditions
+// A running machine follows its configuration: [Engine.Reconfigure] replaces it,
+// and a [ConfigFollower] does so when files change. Package live decides on the
+// missing steps; the engine executes them over QMP and reports in the conditions
 // of its [State] what could not be reached, and why.
 //
-// While the machine runs, the engine speaks with the agents in the guest: it has the VMOP agent log
-// the wanted user in, and asks the QEMU guest agent what the guest is. It holds the guest agent's
-// socket, which serves one client at a time, only while it asks, and asks when something has
-// happened (see live.Inquiry); it does not poll.
+// While the machine runs, the engine talks to the agents in the guest: it has the VMOP agent log
+// the wanted user in, and queries the QEMU guest agent after events (see live.Inquiry). It holds the
+// guest agent's socket, which serves one client at a time, only for a query.
 //
-// The state has VM-Operator's conditions, made in one place by live.Report, and
-// its events come as messages with [Message.Event].
+// The state has VM-Operator's conditions, from live.Report, and its events are
+// messages with [Message.Event].
 //
-// Everything that happens is reported to a [Reporter]. The engine does not poll.
+// States and messages go to a [Reporter]. The engine does not poll.
 //
 // # Stability
 //

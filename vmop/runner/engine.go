@@ -24,15 +24,13 @@ type Engine struct {
 	stops [3]context.Context
 	stop  [3]context.CancelFunc
 
-	locks []*os.File
-	// certificate is the digest of the display's certificate and key at the start.
+	locks       []*os.File
 	certificate string
 	made        madeDisks
 	// inherited are the files that QEMU inherits after its monitor; they are closed once QEMU has
 	// them, see handOver.
 	inherited []*os.File
-	// opened maps QEMU's names of descriptor sets to paths.
-	opened sync.Map
+	opened    sync.Map
 
 	// reporting serializes the calls of the reporter. It is not taken with mu held.
 	reporting sync.Mutex
@@ -48,7 +46,6 @@ type Engine struct {
 	ending    context.Context
 	announced context.CancelFunc
 	desired   desired
-	// ticketing reports whether the display was started with a password.
 	ticketing bool
 
 	memory      memoryEvents // at QEMU's start
@@ -56,7 +53,7 @@ type Engine struct {
 	attachments attachments
 	wake        chan struct{} // of the follower
 	login       *login        // nil before QEMU runs, or without the VMOP agent's port
-	timeout     broadcast     // the power-down timeout was changed
+	timeout     broadcast
 	progress    progress
 }
 
@@ -68,12 +65,10 @@ const (
 	stopCount = iota
 )
 
-// endFacts are the events and requests by which the end of a machine is judged.
 type endFacts struct {
-	asked    bool // this engine asked the machine to end
-	shutdown *qmp.ShutdownEvent
-	panicked bool
-	// panicTold is when the last panic was reported.
+	asked     bool
+	shutdown  *qmp.ShutdownEvent
+	panicked  bool
 	panicTold time.Time
 	// resetEnds reports whether QEMU was told to end at a reset, or may have been.
 	resetEnds bool
@@ -82,13 +77,11 @@ type endFacts struct {
 	revived bool
 }
 
-// report is a call of the reporter, with either a state or a message.
 type report struct {
 	state   *State
 	message Message
 }
 
-// madeDisks records which of the machine's disks an engine has created or has to grow.
 type madeDisks struct {
 	// images did not exist before; ephemeral ones are for this run only.
 	images, ephemeral []string
@@ -96,8 +89,6 @@ type madeDisks struct {
 	toGrow map[string]int64
 }
 
-// attachments holds the tunnels to the exporters of disks, and the images that the machine opened
-// itself.
 type attachments struct {
 	e *Engine
 
@@ -107,13 +98,11 @@ type attachments struct {
 	images   map[int]*openedDisk
 }
 
-// forwarder is the tunnel of the disk at one port.
 type forwarder struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-// login has the VMOP agent in the guest log the wanted user in.
 type login struct {
 	e      *Engine
 	socket string

@@ -12,7 +12,6 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// engineEvents handles the events that concern the machine, except those about viewers.
 var engineEvents = func() handlers[*Engine] {
 	h := handlers[*Engine]{}
 	with(h, (*Engine).shutsDown)
@@ -44,8 +43,8 @@ func (e *Engine) watchAll(m *machine) {
 	rare.Wait()
 }
 
-// watch follows all events except the rare ones. The agents' code also gets the rare ones, because
-// it must see a reset in order with the others.
+// watch follows all events except the rare ones. The agents' code also gets those, because it must
+// see a reset in order with the others.
 func (e *Engine) watch(m *machine) {
 	for ev := range m.events.All(context.Background()) {
 		err := m.happened(ev)
@@ -155,7 +154,6 @@ func (e *Engine) guestPanicked(text string) {
 // panicPoweroff is the action of a GUEST_PANICKED after which QEMU ends.
 const panicPoweroff = "poweroff"
 
-// panicCode returns the codes that Windows reports with a panic.
 func panicCode(p *qmp.GuestPanic) string {
 	if p == nil || p.Type != "hyper-v" {
 		return ""

@@ -76,8 +76,6 @@ func (f *follower) execute(ctx context.Context, step live.Step) error {
 	return fmt.Errorf("step %T is unknown", step)
 }
 
-// changeMedium puts another image into a drive. Files are opened here, and passed to QEMU as
-// descriptors.
 func (f *follower) changeMedium(ctx context.Context, id, image string) error {
 	name, set := image, 0
 	if !isURL(image) {

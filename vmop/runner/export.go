@@ -18,7 +18,6 @@ import (
 )
 
 const (
-	// exportName is the only disk's name in NBD.
 	exportName    = "disk"
 	exportSocket  = "nbd.sock"
 	exportMonitor = "export.sock"
@@ -141,7 +140,6 @@ func (x *exporter) run(ctx context.Context, l net.Listener) error {
 	return x.end()
 }
 
-// explained returns QEMU's failure in place of an error that it caused.
 func (x *exporter) explained(err error) error {
 	if x.qemu == nil {
 		return err
@@ -251,7 +249,6 @@ func (x *exporter) connect(ctx context.Context) (net.Conn, func(), error) {
 	return conn, closed, nil
 }
 
-// end ends QEMU, which flushes its caches.
 func (x *exporter) end() error {
 	if x.qemu == nil {
 		return nil
@@ -310,7 +307,6 @@ func (blockExportAdd) QMP() (string, qmp.None) { return "block-export-add", qmp.
 // QMP implements [qmp.Command].
 func (blockExportDel) QMP() (string, qmp.None) { return "block-export-del", qmp.None{} }
 
-// unixAddress is QEMU's SocketAddressLegacy.
 func unixAddress(path string) map[string]any {
 	return map[string]any{"type": "unix", "data": map[string]any{"path": path}}
 }

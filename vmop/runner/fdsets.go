@@ -20,12 +20,11 @@ func (e *Engine) readable(err error) error {
 	return &readable
 }
 
-// mediaSets is the base of the descriptor set numbers of images put into drives at run time; no
-// other sets reach it.
+// mediaSets is the base of the descriptor set numbers of media; no other sets reach it.
 const mediaSets = 10000
 
-// release closes the medium that a drive had before the one of this set: QEMU keeps named block
-// nodes, as the first ones are, and descriptor sets.
+// release closes the medium that a drive had before: QEMU keeps named block nodes and descriptor
+// sets.
 func (f *follower) release(ctx context.Context, id string, set int) error {
 	err := do(ctx, f.client, qmp.BlockdevDel{NodeName: qemucmd.MediumNode(id)})
 	if err != nil && !refusal(err) {
@@ -37,9 +36,9 @@ func (f *follower) release(ctx context.Context, id string, set int) error {
 	return nil
 }
 
-// forget has QEMU close a descriptor set, if it has it. While the guest is paused QEMU (7.2:
+// forget has QEMU close a descriptor set. While the guest is paused QEMU (7.2:
 // monitor_fdset_cleanup) only marks the set for removal: the command is repeated until QEMU no
-// longer knows the set. A failure costs no more than an open file.
+// longer knows the set.
 func (f *follower) forget(ctx context.Context, set int) {
 	if _, there := f.e.opened.LoadAndDelete(qemucmd.FDSetName(set)); there {
 		f.closing = append(f.closing, set)

@@ -22,7 +22,6 @@ func reopen(found *os.File, flag int) (*os.File, error) {
 
 func isURL(image string) bool { return strings.Contains(image, "://") }
 
-// openGiven opens an image for reading, if it is a file, for QEMU to inherit.
 func (e *Engine) openGiven(image string) (fd int, err error) {
 	if image == "" || isURL(image) {
 		return 0, nil
@@ -58,9 +57,8 @@ func mustBeFile(f *os.File) error {
 	return err
 }
 
-// find finds a file without opening it: opening a device is visible to other programs. Below the
-// directories whose content others may have written, the path must not contain a symbolic link,
-// which could lead anywhere.
+// find does not open the file: opening a device is visible to other programs. Below the directories
+// whose content others may have written, it follows no symbolic link, which could lead anywhere.
 func (e *Engine) find(path string) (*os.File, error) {
 	for _, volume := range e.o.Volumes {
 		if below, err := filepath.Rel(volume, path); err == nil && filepath.IsLocal(below) {
@@ -78,9 +76,9 @@ func (e *Engine) checkImage(path string) error {
 	return f.Close()
 }
 
-// findImage finds an image to be read, without opening it. Below the directories of such images a
-// link may only lead from one to another: otherwise a user who may put images there could have the
-// guest read any file of the pod, including its service account token.
+// findImage finds an image to be read. Below the directories of such images a link may only lead
+// from one to another: otherwise a user who may put images there could have the guest read any file
+// of the pod, including its service account token.
 func (e *Engine) findImage(path string) (*os.File, error) {
 	for _, dir := range e.o.Images {
 		below, err := filepath.Rel(dir, path)

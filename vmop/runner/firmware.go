@@ -11,7 +11,6 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// firmwareKinds are the kinds with variables.
 var firmwareKinds = []qemucmd.FirmwareKind{qemucmd.FirmwareUEFI, qemucmd.FirmwareUEFI4M, qemucmd.FirmwareSecure, qemucmd.FirmwareSecure4M}
 
 func isSecure(k qemucmd.FirmwareKind) bool {
@@ -22,14 +21,12 @@ func needsFourMiB(k qemucmd.FirmwareKind) bool {
 	return k == qemucmd.FirmwareUEFI4M || k == qemucmd.FirmwareSecure4M
 }
 
-// firmwareFacts are the inputs of decideFirmware.
 type firmwareFacts struct {
 	kind     qemucmd.FirmwareKind
 	recorded map[qemucmd.FirmwareKind]firmwareRecord
 	files    map[string]varsFile
 	// codes reports for each recorded code that exists whether its flash layout is the 4 MiB one.
-	codes map[string]bool
-	// images are the host's, best first.
+	codes  map[string]bool
 	images []qemucmd.FirmwareImage
 }
 

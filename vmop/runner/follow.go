@@ -14,11 +14,9 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// observeRetry is the delay after a failed query of QEMU.
 const observeRetry = 30 * time.Second
 
-// begin applies the configuration to the paused machine and resumes the guest. What cannot be
-// applied is reported and does not keep the machine from running.
+// begin resumes the guest even if a part of the configuration cannot be applied.
 func (f *follower) begin(ctx context.Context) error {
 	if _, err := f.adjust(ctx); err != nil {
 		return err
@@ -60,8 +58,7 @@ func (f *follower) follow(ctx context.Context) {
 	}
 }
 
-// adjust executes the missing steps, until no more can be done now. It returns when to observe
-// again.
+// adjust executes the missing steps, and returns when to observe again.
 func (f *follower) adjust(ctx context.Context) (wake time.Time, err error) {
 	late := false // QEMU did not answer a command in time
 	for {
@@ -107,7 +104,6 @@ func (f *follower) adjust(ctx context.Context) (wake time.Time, err error) {
 	}
 }
 
-// refused records what guests refused after QEMU had accepted it.
 func (f *follower) refused(devices map[string]string) {
 	for _, id := range slices.Sorted(maps.Keys(devices)) {
 		f.memory = f.memory.Result(live.UnplugCPU{ID: id}, devices[id])
@@ -160,7 +156,6 @@ func (f *follower) report(in desired, d live.Decision, observed live.Observed) t
 	return wake
 }
 
-// equal compares what a follower reports.
 func (s State) equal(o State) bool {
 	return slices.Equal(s.Conditions, o.Conditions) &&
 		slices.Equal(s.Attachments, o.Attachments) && s.AttachmentKey == o.AttachmentKey && slices.Equal(s.Disks, o.Disks) &&
@@ -190,7 +185,6 @@ func (e *Engine) announce(before, after []live.Condition) {
 	}
 }
 
-// newFollower returns a follower of a machine that was started and is paused.
 func (e *Engine) newFollower(ctx context.Context, c *qmp.Client) (*follower, error) {
 	size, err := answer(ctx, c, qmp.QueryMemorySizeSummary{})
 	if err != nil {

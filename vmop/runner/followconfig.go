@@ -77,7 +77,6 @@ func (f *ConfigFollower) Follow(ctx context.Context) error {
 	return f.poll(ctx)
 }
 
-// nobody replaces nil callbacks by functions that do nothing.
 func (f *ConfigFollower) nobody() {
 	if f.Config == nil {
 		f.Config = func(runnerconfig.Config, []string) {}
@@ -154,8 +153,6 @@ func (f *ConfigFollower) concerns(name, elsewhere string) bool {
 	return elsewhere != "" && filepath.Dir(name) == elsewhere
 }
 
-// watchTarget watches the directory of a link's target, if it is another one: the file may be
-// written there.
 func (f *ConfigFollower) watchTarget(w *fsnotify.Watcher, dir, before string) string {
 	real, err := filepath.EvalSymlinks(f.Path)
 	if err != nil {

@@ -21,16 +21,13 @@ type follower struct {
 	viewers map[string]bool // admitted VNC clients
 	// inDrive are the descriptor sets of the media in drives, by the drives' ids; media counts
 	// them, and closing are those that QEMU was asked to close.
-	inDrive map[string]int
-	media   int
-	closing []int
-	// hasUSB reports whether the machine has, or has had, USB devices of the host.
-	hasUSB bool
-	// hasAttached reports whether the machine has, or has had, disks that other pods export.
+	inDrive     map[string]int
+	media       int
+	closing     []int
+	hasUSB      bool
 	hasAttached bool
 }
 
-// refusal reports whether QEMU answered, but with an error.
 func refusal(err error) bool {
 	var e *qmp.Error
 	return errors.As(err, &e)

@@ -18,11 +18,10 @@ import (
 const qcow2Magic = "QFI\xfb"
 
 type image struct {
-	inode  uint64
-	birth  int64
-	size   int64 // of the disk in it, in bytes
-	header qemucmd.DiskFormat
-	// unusable is why an image that looks like another format cannot be used.
+	inode    uint64
+	birth    int64
+	size     int64 // of the disk in it, in bytes
+	header   qemucmd.DiskFormat
 	unusable error
 }
 
@@ -65,7 +64,6 @@ func (r diskRecord) same(now image) bool {
 	return r.Inode == now.inode && (r.Birth == 0 || now.birth == 0 || r.Birth == now.birth)
 }
 
-// entryRemedy is the advice for an image that was replaced on purpose.
 const entryRemedy = "if that is right, remove its entry from \"disks\" in " + recordName + " in the machine's data directory"
 
 // next decides how an image is used now, and what is recorded about it. An earlier decision holds

@@ -11,8 +11,6 @@ import (
 
 var errNoAgent = errors.New("no guest agent is connected")
 
-// agentShutdown asks the guest agent to power the guest down. An error means that the agent did not
-// accept that.
 func agentShutdown(ctx context.Context, c *qmp.Client, socket string) error {
 	ctx, cancel := context.WithTimeout(ctx, agentDeadline)
 	defer cancel()
@@ -30,7 +28,7 @@ func agentShutdown(ctx context.Context, c *qmp.Client, socket string) error {
 	return errors.Join(agent.Shutdown(ctx, qga.Powerdown), agent.Close())
 }
 
-// channelOpen reports whether the guest has its end of a channel open. Otherwise written data stays
+// channelOpen reports whether the guest has its end of a channel open: otherwise written data stays
 // in the socket for ever.
 func channelOpen(ctx context.Context, c *qmp.Client, label string) (bool, error) {
 	chardevs, err := qmp.Do(ctx, c, qmp.QueryChardev{})

@@ -65,7 +65,6 @@ func (g *guestInfo) port(open bool) {
 	g.e.updateGuest(func(s *Guest) { s.AgentConnected = open })
 }
 
-// reset forgets the system that ran before a reset.
 func (g *guestInfo) reset() {
 	g.change(true, live.Inquiry.Closed)
 	g.e.updateGuest(func(s *Guest) { *s = Guest{} })
@@ -130,8 +129,7 @@ func (g *guestInfo) follow(ctx context.Context) {
 	}
 }
 
-// ask queries the agent once and reports the answers. complete reports that nothing is missing in
-// them.
+// ask queries the agent once; complete reports that nothing is missing in its answers.
 func (g *guestInfo) ask(ctx context.Context, epoch int) (complete bool) {
 	// Otherwise QEMU does not announce the next change.
 	_, _ = answer(ctx, g.client, queryRXFilter{}) // refused without such a card
@@ -156,7 +154,6 @@ func (g *guestInfo) ask(ctx context.Context, epoch int) (complete bool) {
 	return err == nil && answers.complete()
 }
 
-// answers are an agent's answers; nil is no answer.
 type answers struct {
 	booted     bool
 	os         *qga.OSInfo
@@ -220,12 +217,10 @@ func (a *answers) complete() bool {
 	return false
 }
 
-// reachable reports whether an address can be reached from outside of the guest.
 func reachable(a netip.Addr) bool {
 	return !a.IsLoopback() && !a.IsLinkLocalUnicast() && !a.IsMulticast() && !a.IsUnspecified()
 }
 
-// into stores the answers; earlier answers that are missing now are kept.
 func (a *answers) into(g *Guest, err error) {
 	g.Booted = g.Booted || a.booted
 	problems := slices.Clip(a.refused)
@@ -255,14 +250,12 @@ func (a *answers) into(g *Guest, err error) {
 	}
 }
 
-// osInfoKeys are the members of a guest agent's GuestOSInfo, all of them strings
-// (qga/qapi-schema.json).
+// osInfoKeys are the members of GuestOSInfo, all of them strings (qga/qapi-schema.json).
 var osInfoKeys = []string{
 	"id", "kernel-release", "kernel-version", "machine", "name",
 	"pretty-name", "variant", "variant-id", "version", "version-id",
 }
 
-// osInfo returns those members of a guest's answer, nil if there are none.
 func osInfo(answer json.RawMessage) json.RawMessage {
 	var said map[string]json.RawMessage
 	if json.Unmarshal(answer, &said) != nil {

@@ -4,10 +4,8 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// handlers are a receiver's event handlers, by event name.
 type handlers[R any] map[string]func(R, qmp.Event) error
 
-// with adds a handler of an event's data.
 func with[E qmp.EventData, R any](h handlers[R], do func(R, E)) {
 	var zero E
 	h[zero.QMPEvent()] = func(r R, ev qmp.Event) error {
@@ -20,7 +18,6 @@ func with[E qmp.EventData, R any](h handlers[R], do func(R, E)) {
 	}
 }
 
-// at adds a handler of events without their data.
 func (h handlers[R]) at(do func(R), events ...qmp.EventData) {
 	for _, e := range events {
 		h[e.QMPEvent()] = func(r R, _ qmp.Event) error { do(r); return nil }

@@ -17,7 +17,6 @@ func (e *Engine) handOver(f *os.File) int {
 	return monitorFD + len(e.inherited)
 }
 
-// closeInherited closes this process's copies of the inherited files.
 func (e *Engine) closeInherited() error {
 	var errs []error
 	for _, f := range e.inherited {
@@ -29,7 +28,6 @@ func (e *Engine) closeInherited() error {
 	return errors.Join(errs...)
 }
 
-// listenFile creates a listening UNIX socket for a child to inherit.
 func listenFile(path string) (*os.File, error) {
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// copyFile copies a file to a path, unless that exists.
 func copyFile(from, to string) (bool, error) {
 	src, err := os.Open(from)
 	if err != nil {
@@ -30,7 +29,6 @@ func copyFile(from, to string) (bool, error) {
 // reports whether it did. It is for disks that are added while a machine runs.
 func CreateImage(path string, size int64) (created bool, err error) { return createImage(path, size) }
 
-// createImage creates a sparse raw image of size bytes, unless the file exists.
 func createImage(path string, size int64) (bool, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return false, err
@@ -44,8 +42,7 @@ func createImage(path string, size int64) (bool, error) {
 	return created, nil
 }
 
-// growDisk enlarges a raw image to its configured size. A machine whose disk cannot grow starts
-// with it as it is.
+// growDisk does not fail: a machine whose disk cannot grow starts with it as it is.
 func (e *Engine) growDisk(found *os.File, has int64, wanted runnerconfig.Bytes) {
 	path := found.Name()
 	if err := growImage(found, int64(wanted)); err != nil {
@@ -55,7 +52,7 @@ func (e *Engine) growDisk(found *os.File, has int64, wanted runnerconfig.Bytes) 
 	e.message(LevelInfo, "the disk image %s has grown from %s to %s; the guest may enlarge its partitions", path, runnerconfig.Bytes(has), wanted)
 }
 
-// growImage enlarges a raw image: the file that was found, whatever its path leads to by now.
+// growImage enlarges the file that was found, whatever its path leads to by now.
 func growImage(found *os.File, size int64) error {
 	return filecopy.GrowFile("/proc/self/fd/"+strconv.Itoa(int(found.Fd())), size)
 }

@@ -96,7 +96,6 @@ func LockFor(dir, doing string) (*os.File, error) {
 	return f, nil
 }
 
-// lockedFor returns what the holder of a lock has written that it does; 0 if nothing.
 func lockedFor(dir string) (pid int, doing string) {
 	// The open must not block if another kind of file is in place of the lock.
 	f, err := os.OpenFile(filepath.Join(dir, LockFile), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
@@ -148,7 +147,7 @@ func lookForHolders(dataDir string) (out []Holder, starting bool, err error) {
 	for _, p := range procs {
 		pid, err := strconv.Atoi(p.Name())
 		if err != nil {
-			continue
+			continue // it ended meanwhile
 		}
 		if !holds(pid, want) {
 			continue
@@ -159,7 +158,7 @@ func lookForHolders(dataDir string) (out []Holder, starting bool, err error) {
 		}
 		exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 		if err != nil {
-			continue // it ended meanwhile
+			continue
 		}
 		out = append(out, Holder{PID: pid, Executable: filepath.Base(strings.TrimSuffix(exe, " (deleted)"))})
 	}
@@ -199,8 +198,6 @@ func beingStarted(pid int) bool {
 	return err == nil && bytes.Equal(mine, its)
 }
 
-// parentAndAge reads the parent and the age of a process from its /proc/PID/stat, see
-// proc_pid_stat(5).
 func parentAndAge(stat []byte) (parent int, age time.Duration, err error) {
 	const (
 		parentField, startField = 4 - 3, 22 - 3 // indexes after the second field; the first is the third

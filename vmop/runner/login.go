@@ -39,7 +39,6 @@ func (l *login) connect(ctx context.Context) error {
 	return nil
 }
 
-// close closes a connection that follow has not taken over.
 func (l *login) close() {
 	if l != nil && l.conn != nil {
 		_ = l.conn.Close() // nothing was written

@@ -29,7 +29,6 @@ type logSource struct {
 	suppressed int
 }
 
-// take decides about a line, and returns how many lines were suppressed before one that is written.
 func (s *logSource) take(now time.Time) (write bool, suppressed int) {
 	switch {
 	case !s.known:

@@ -29,9 +29,9 @@ type LogReporter struct {
 	Handler slog.Handler
 
 	last    Phase
-	mu      sync.Mutex            // guards the following fields, Out and Handler
-	sources map[string]*logSource // by their names
-	json    slog.Handler          // of Out, once it was written to
+	mu      sync.Mutex // guards the following fields, Out and Handler
+	sources map[string]*logSource
+	json    slog.Handler // of Out, once it was written to
 }
 
 type logLine struct {

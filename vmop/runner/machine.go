@@ -8,7 +8,6 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// machine is a started QEMU with its processes and connections.
 type machine struct {
 	qemu        *child
 	helpers     []*child
@@ -23,7 +22,6 @@ type machine struct {
 	follower    *follower
 }
 
-// onEnd calls cancel with an explanation once one of the machine's processes ends.
 func (m *machine) onEnd(cancel context.CancelCauseFunc) {
 	for _, c := range slices.Concat([]*child{m.qemu}, m.helpers, m.servers) {
 		go func() { // ends with the process, which the engine waits for
@@ -33,7 +31,6 @@ func (m *machine) onEnd(cancel context.CancelCauseFunc) {
 	}
 }
 
-// explain returns the end of a process in place of an error that it caused.
 func (m *machine) explain(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); errors.Is(cause, context.Canceled) {
 		return cause // the start is being stopped: QEMU has not ended, and is not waited for

@@ -94,8 +94,6 @@ func (f *follower) noBalloonDriver(ctx context.Context) (bool, error) {
 	return json.Unmarshal(raw, &stats) == nil && stats.LastUpdate != nil && *stats.LastUpdate == 0, nil
 }
 
-// usbDevices returns the machine's USB devices of the host. A machine that never had any is not
-// queried.
 func (f *follower) usbDevices(ctx context.Context, in desired) ([]string, error) {
 	f.hasUSB = f.hasUSB || len(in.config.Runner.VM.USBDevices)+len(f.machine.Started.Runner.VM.USBDevices) > 0
 	if !f.hasUSB {
@@ -114,13 +112,11 @@ func (f *follower) usbDevices(ctx context.Context, in desired) ([]string, error)
 	return out, nil
 }
 
-// isDisk reports whether a device is a disk, from the start or plugged.
 func isDisk(id string) bool {
 	_, plugged := qemucmd.PluggedDisk(id)
 	return plugged || qemucmd.IsDisk(id)
 }
 
-// cdDrive returns the drive of a block device with a tray and the id of a CD drive.
 func cdDrive(b qmp.BlockInfo) (live.Drive, bool) {
 	id := qemucmd.DeviceID(b.QDev)
 	if b.TrayOpen == nil || !qemucmd.IsCD(id) {
@@ -133,7 +129,6 @@ func cdDrive(b qmp.BlockInfo) (live.Drive, bool) {
 	return d, true
 }
 
-// ioError finds the disk for which a machine is paused.
 func (e *Engine) ioError(blocks []qmp.BlockInfo, reason string) *live.IOError {
 	for _, b := range blocks {
 		if b.IOStatus != "failed" && b.IOStatus != "nospace" || b.Inserted == nil {
@@ -165,7 +160,6 @@ func fileName(name string) string {
 	return name
 }
 
-// imagePath replaces QEMU's name of an image by its path.
 func (e *Engine) imagePath(name string) string {
 	if path, ok := e.opened.Load(name); ok {
 		return path.(string)
@@ -179,7 +173,6 @@ func (e *Engine) namedImages(text string) string {
 	return openedImage.ReplaceAllStringFunc(text, e.imagePath)
 }
 
-// attached returns the attached disks of the machine. A machine that never had any is not queried.
 func (f *follower) attached(ctx context.Context, in desired, blocks []qmp.BlockInfo) ([]live.Attached, error) {
 	f.hasAttached = f.hasAttached || len(in.config.Runner.VM.Attachments) > 0
 	if !f.hasAttached {

@@ -12,7 +12,6 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// cgroupRoot is the directory of control groups; in a container, of its own.
 const cgroupRoot = "/sys/fs/cgroup"
 
 // unlimited is the value of a group without a limit in version 1: the largest number of whole
@@ -54,8 +53,8 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// memoryEvents counts the processes of a control group that the kernel has killed because the group
-// or the host was out of memory.
+// memoryEvents counts the processes of a control group that the kernel has killed for lack of
+// memory.
 type memoryEvents struct{ kills int64 }
 
 func readMemoryEvents(dir string) memoryEvents {
@@ -77,8 +76,6 @@ func readMemoryEvents(dir string) memoryEvents {
 	return memoryEvents{}
 }
 
-// explain returns why a process of the group was killed since then; empty if not for lack of
-// memory.
 func (before memoryEvents) explain(dir string) string {
 	if readMemoryEvents(dir).kills <= before.kills {
 		return ""

@@ -38,10 +38,8 @@ const (
 // ErrRunning is the error when another runner runs the machine.
 var ErrRunning = errors.New("the machine is already running")
 
-// stoppedBefore is the message of a start that was cancelled by a stop.
 const stoppedBefore = "stopped before the machine ran"
 
-// machineEnd is what was observed of a machine's end.
 type machineEnd struct {
 	status    string // of the process
 	success   bool
@@ -57,9 +55,8 @@ type machineEnd struct {
 	helper    string // how a helper failed, "" if none did
 }
 
-// reset reports whether the machine ended in place of a reset; see [live.SetResetAction]. That
-// includes a reset by another QMP client, and one after which QEMU had to be killed. It excludes a
-// custom machine type that ends at resets by itself: no change waits for that.
+// reset reports whether the machine ended in place of a reset; see [live.SetResetAction]. It
+// excludes a custom machine type that ends at resets by itself: no change waits for that.
 func (m machineEnd) reset() bool {
 	return m.resetEnds && (m.reason == qmp.CauseGuestReset || m.reason == qmp.CauseHostReset)
 }

@@ -18,7 +18,6 @@ func MergeOverlays(ctx context.Context, dataDir string) (images []string, err er
 	return overlay.Settle(ctx, dataDir, func(images []string) error { return noteMerged(dataDir, images) })
 }
 
-// noteMerged records the headers of raw images into which a guest's writes were merged.
 func noteMerged(dataDir string, images []string) error {
 	rec, err := readRecord(dataDir)
 	if err != nil {

@@ -43,7 +43,6 @@ func (m *machine) port(id string, open bool) {
 	}
 }
 
-// rereadPorts queries the state of the agents' ports after events were lost.
 func (m *machine) rereadPorts() error {
 	for id, chardev := range map[string]string{
 		qemucmd.GuestAgentChannel: qemucmd.GuestAgentChardev, qemucmd.VMOPAgentChannel: qemucmd.VMOPAgentChardev,

@@ -84,7 +84,6 @@ func (e *Engine) powerDown(ask, hurry context.Context, m *machine) (forced bool,
 	return true, m.qemu.wait(gone)
 }
 
-// wakeGuest resumes a paused guest: it could not shut down otherwise.
 func (e *Engine) wakeGuest(ctx context.Context, m *machine) {
 	if m.client == nil {
 		return
@@ -99,8 +98,8 @@ func (e *Engine) wakeGuest(ctx context.Context, m *machine) {
 	}
 }
 
-// askAgent asks the guest agent to shut down and waits for the end of the machine. It returns false
-// if no agent is connected or the guest has not ended in time.
+// askAgent waits for the end of the machine. It returns false if no agent is connected or the guest
+// has not ended in time.
 func (e *Engine) askAgent(ctx context.Context, m *machine, until func() time.Time) bool {
 	if m.client == nil || m.agentSocket == "" {
 		return false
@@ -113,7 +112,6 @@ func (e *Engine) askAgent(ctx context.Context, m *machine, until func() time.Tim
 	return m.qemu.wait(ctx) == nil
 }
 
-// tellAgent asks the guest agent once and reports whether it was connected.
 func (e *Engine) tellAgent(ctx context.Context, m *machine) bool {
 	if err := agentShutdown(ctx, m.client, m.agentSocket); err != nil {
 		if !errors.Is(err, errNoAgent) && !m.qemu.ended() {
@@ -167,7 +165,6 @@ func (e *Engine) boundEnd(m *machine) {
 	}
 }
 
-// goesOn records that the machine executes again.
 func (e *Engine) goesOn() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

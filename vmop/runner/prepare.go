@@ -12,7 +12,6 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// prepare creates everything that QEMU needs and decides its command line.
 func (e *Engine) prepare(ctx context.Context) (qemucmd.Command, error) {
 	var none qemucmd.Command
 	if err := e.mergeOverlays(ctx); err != nil {
@@ -74,7 +73,6 @@ func (e *Engine) prepare(ctx context.Context) (qemucmd.Command, error) {
 	return cmd, context.Cause(ctx)
 }
 
-// readRecord reads the record of the machine, or decides it before the first start.
 func (e *Engine) readRecord() (record, error) {
 	rec, err := readRecord(e.o.Directories.Data)
 	if err != nil {
@@ -87,8 +85,6 @@ func (e *Engine) readRecord() (record, error) {
 	return rec, err
 }
 
-// facts determines what the configuration does not contain, and opens and creates the machine's own
-// files.
 func (e *Engine) facts(ctx context.Context, rec *record) (facts runnerconfig.Facts, err error) {
 	dirs, vm := e.o.Directories, &e.o.Config.Runner.VM
 	facts = runnerconfig.Facts{
@@ -128,7 +124,6 @@ func (e *Engine) facts(ctx context.Context, rec *record) (facts runnerconfig.Fac
 	return facts, e.openKernel(vm.KernelBoot, &facts)
 }
 
-// openKernel opens the files of a directly booted kernel.
 func (e *Engine) openKernel(k *runnerconfig.KernelBoot, facts *runnerconfig.Facts) error {
 	if k == nil {
 		return nil
@@ -142,7 +137,6 @@ func (e *Engine) openKernel(k *runnerconfig.KernelBoot, facts *runnerconfig.Fact
 	return nil
 }
 
-// openFiles opens the UEFI variables for QEMU, and records the paths of descriptors.
 func (e *Engine) openFiles(cmd qemucmd.Command, varsFD int) error {
 	for _, f := range cmd.Files {
 		if f.Purpose == qemucmd.FileFirmwareVars {
@@ -172,7 +166,6 @@ func (e *Engine) keep(rec *record, kind qemucmd.FirmwareKind, m qemucmd.Machine,
 	return rec.write(e.o.Directories.Data)
 }
 
-// emulation returns why the machine does not use KVM.
 func (e *Engine) emulation(a qemucmd.Accelerator) Emulation {
 	wanted := qemucmd.Accelerator(e.o.Config.Runner.VM.Accelerator)
 	switch {
@@ -210,7 +203,6 @@ func (e *Engine) build(m qemucmd.Machine) (qemucmd.Command, error) {
 	return cmd, e.inConfiguration(err)
 }
 
-// checkGiven checks the files that the runner cannot create.
 func (e *Engine) checkGiven(vm *runnerconfig.VM) error {
 	var errs []error
 	check := func(path, what string) {
@@ -235,7 +227,6 @@ func (e *Engine) checkGiven(vm *runnerconfig.VM) error {
 	return errors.Join(errs...)
 }
 
-// makeFiles copies missing files and checks the others.
 func (e *Engine) makeFiles(cmd qemucmd.Command, secure bool) error {
 	var errs []error
 	code := ""
@@ -262,7 +253,6 @@ func (e *Engine) makeFiles(cmd qemucmd.Command, secure bool) error {
 	return errors.Join(errs...)
 }
 
-// makeVars copies UEFI variables from a template that belongs to the code.
 func (e *Engine) makeVars(f qemucmd.File, code string, secure bool) error {
 	if _, err := os.Lstat(f.Path); err == nil { // existing ones are never replaced
 		found, err := e.find(f.Path)

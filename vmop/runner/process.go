@@ -19,15 +19,13 @@ const (
 	sigKILL = syscall.SIGKILL
 )
 
-// child is a process that the engine started and waits for.
 type child struct {
 	name    string
 	process *os.Process
 	done    chan struct{} // closed once it has ended and all its output was read
 	status  *os.ProcessState
 	tail    *tail
-	// serves is the tag of the share that it serves.
-	serves string
+	serves  string
 	// readable replaces names in the child's output by those that users know, and means returns an
 	// explanation of the output, "" if it has none; both may be nil.
 	readable, means func(string) string
@@ -89,13 +87,10 @@ func (c *child) wait(ctx context.Context) error {
 	}
 }
 
-// signal sends a signal; that the process has ended is no error.
 func (c *child) signal(sig os.Signal) {
 	_ = c.process.Signal(sig)
 }
 
-// describe explains the last lines of the process's output. Without an explanation, it returns
-// these lines and the exit status.
 func (c *child) describe() string {
 	s := c.name + " ended: " + c.status.String()
 	last := strings.Join(c.tail.last(), "\n")
@@ -113,7 +108,6 @@ func (c *child) describe() string {
 	return s
 }
 
-// lineWriter passes on whole lines.
 type lineWriter struct {
 	mu   sync.Mutex
 	buf  []byte
@@ -153,7 +147,6 @@ func (w *lineWriter) flush() {
 	}
 }
 
-// tail keeps the last lines of a child's output.
 type tail struct {
 	mu    sync.Mutex
 	lines []string

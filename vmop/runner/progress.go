@@ -6,12 +6,11 @@ import (
 	"sync"
 )
 
-// progress is the progress of a machine, for those who wait for it.
 type progress struct {
 	mu       sync.Mutex
-	furthest int   // of phases, counted from 1, without PhaseStopped; 0 before the first
-	over     bool  // Run has returned
-	err      error // its error
+	furthest int  // of phases, counted from 1, without PhaseStopped; 0 before the first
+	over     bool // Run has returned
+	err      error
 	changed  broadcast
 }
 
@@ -24,7 +23,6 @@ func (p *progress) enters(phase Phase) {
 	}
 }
 
-// ends records Run's result.
 func (p *progress) ends(err error) {
 	p.mu.Lock()
 	p.over, p.err = true, err

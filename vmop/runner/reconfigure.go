@@ -79,7 +79,6 @@ func (e *Engine) RereadSecrets() {
 	e.rereadDisplaySecret()
 }
 
-// tellDocuments reports which documents of Secrets differ from those at the start.
 func (e *Engine) tellDocuments() {
 	certificate := e.certificateDigest()
 	e.reports(func() {
@@ -139,8 +138,7 @@ func (e *Engine) Hurry(seconds int64, force bool) {
 	}
 }
 
-// until returns a context that ends at a time which may change meanwhile. The returned function
-// must be called.
+// until returns a context that ends at a time which may change meanwhile.
 func (e *Engine) until(parent context.Context, at func() time.Time) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(parent)
 	ended := make(chan struct{})

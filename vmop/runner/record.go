@@ -38,7 +38,6 @@ type record struct {
 	Disks map[string]diskRecord `json:"disks,omitempty"`
 }
 
-// firmwareRecord is the ROM that the UEFI variables belong to.
 type firmwareRecord struct {
 	Code string `json:"code"`
 	// Vars is the name of the variables' file in the data directory.
@@ -75,7 +74,6 @@ const maxOldTemplate = 1 << 20
 
 var oldMachineType = regexp.MustCompile(`\bpc-q35-[0-9]+\.[0-9]+\b`)
 
-// takenOverType returns the machine type that the machine had under VM-Operator, "" if unknown.
 func takenOverType(dir string) (string, error) {
 	f, err := os.Open(filepath.Join(dir, oldTemplateName))
 	if errors.Is(err, os.ErrNotExist) {
@@ -95,7 +93,6 @@ func takenOverType(dir string) (string, error) {
 	return types[0], nil
 }
 
-// write stores the record if it has changed.
 func (r record) write(dir string) error {
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -150,7 +147,6 @@ func readUUID(path string) (string, error) {
 	return line, nil
 }
 
-// newUUID returns a random UUID (RFC 9562, version 4).
 func newUUID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails

@@ -8,7 +8,6 @@ import (
 	"github.com/vmop/sdk/vmop/live"
 )
 
-// preparing is the default message.
 const preparing = "preparing the machine"
 
 // State returns the current state.
@@ -93,7 +92,6 @@ func (e *Engine) terminating(message string) {
 	e.update(func(s *State) { s.Message = message })
 }
 
-// consoleClients reports the clients of one protocol of the display after an event.
 func (e *Engine) consoleClients(protocol string, clients []live.Client) {
 	e.mu.Lock()
 	var before []live.Client

@@ -17,7 +17,6 @@ const (
 	LevelError   Level = "error"
 )
 
-// slog returns the level of a record; an unknown level is information.
 func (l Level) slog() slog.Level {
 	switch l {
 	case LevelWarning:
@@ -28,7 +27,6 @@ func (l Level) slog() slog.Level {
 	return slog.LevelInfo
 }
 
-// levelOf returns the level of a record.
 func levelOf(l slog.Level) Level {
 	switch {
 	case l >= slog.LevelError:

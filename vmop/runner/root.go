@@ -2,8 +2,8 @@ package runner
 
 import "strings"
 
-// rootWarning returns the warning for a runner whose effective user is user, in a user namespace
-// with the map uidMap (user_namespaces(7)); empty if it is not the host's root.
+// rootWarning is empty if user, in a user namespace with the map uidMap (user_namespaces(7)), is
+// not the host's root.
 func rootWarning(user int, uidMap string, inPod bool) string {
 	if user != 0 {
 		return ""

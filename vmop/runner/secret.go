@@ -18,8 +18,6 @@ const (
 	passwordExpiryFile  = "password-expiry"
 )
 
-// hasDisplayPassword reports whether the secret's directory has a password. An empty directory name
-// means that there is no secret.
 func hasDisplayPassword(dir string) (bool, error) {
 	_, found, err := readSecret(dir, displayPasswordFile)
 	return found, err
@@ -39,7 +37,6 @@ func readSecret(dir, name string) (value string, found bool, err error) {
 	return string(data), true, nil
 }
 
-// displaySecret is the secret as last read.
 type displaySecret struct {
 	password string
 	seen     live.DisplaySecret

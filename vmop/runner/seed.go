@@ -39,7 +39,6 @@ func (e *Engine) writeSeed(uuid, path string) error {
 	return nil
 }
 
-// seedInput reads the documents that are not in the configuration.
 func (e *Engine) seedInput(c *runnerconfig.CloudInit, uuid string) (cloudinit.Input, error) {
 	in := cloudinit.Input{MetaData: maps.Clone(c.SeedMetaData(uuid)), MetaDataValues: c.MetaDataValues, UserData: c.UserData, NetworkConfig: c.NetworkConfig}
 	var errs []error
@@ -107,7 +106,6 @@ func (e *Engine) writeAnswers(path string) error {
 	return nil
 }
 
-// missingKey is the error when a Secret has no answers.
 func missingKey(c *runnerconfig.Sysprep) error {
 	var keys []string
 	secret := ""
@@ -117,10 +115,8 @@ func missingKey(c *runnerconfig.Sysprep) error {
 	return fmt.Errorf("there is no key %s in the Secret %s, or no such Secret: add it, and the machine starts", strings.Join(keys, " or "), secret)
 }
 
-// errNoDocument is the error when a Secret or its key does not exist.
 var errNoDocument = errors.New("add it, and the machine starts")
 
-// document reads a document that is a key of a Secret; without an error it is never nil.
 func (e *Engine) document(s *runnerconfig.CloudInitSource) ([]byte, error) {
 	data, err := e.keyOf(s, s.Key, s.File)
 	if errors.Is(err, errNoDocument) && s.OtherKey != "" {

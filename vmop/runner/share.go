@@ -22,8 +22,8 @@ func checkShare(dir string) error {
 	return nil
 }
 
-// servesShare waits for the end of a process that serves a share. Unless the machine has ended,
-// too, it goes on without the folder.
+// servesShare waits for the end of a process that serves a share. The machine goes on without the
+// folder.
 func (e *Engine) servesShare(m *machine, h *child) {
 	<-h.done
 	grace, cancel := context.WithTimeout(context.Background(), helperGrace)
@@ -38,7 +38,6 @@ func (e *Engine) servesShare(m *machine, h *child) {
 	e.wakeFollower()
 }
 
-// shareConditions report whether the guest's folders are served; a machine without any has none.
 func (e *Engine) shareConditions() []live.Condition {
 	if len(e.o.Config.Runner.VM.Shares) == 0 {
 		return nil

@@ -136,7 +136,6 @@ func (e *Engine) connect(ctx context.Context, cmd qemucmd.Command) (*qmp.Client,
 	return nil, errors.New("the command has no monitor")
 }
 
-// abort ends all started processes of a machine; the guest has not run.
 func (e *Engine) abort(m *machine) error {
 	if m == nil {
 		return nil

@@ -91,7 +91,7 @@ func ReadState(path string) (State, error) {
 	return s, nil
 }
 
-// readRegular reads a regular file, and fails for others: reading a FIFO would block.
+// readRegular fails for other files: reading a FIFO would block.
 func readRegular(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {

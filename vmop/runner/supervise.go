@@ -44,8 +44,8 @@ func (e *Engine) supervise(m *machine) (Outcome, error) {
 	return e.judge(m, forced, failed)
 }
 
-// startWatchers starts the goroutines that run until QEMU has ended, or until running ends for
-// those that need a running machine. The channel receives helpers that have ended.
+// startWatchers starts the goroutines that run until QEMU has ended, or until running ends. The
+// channel receives helpers that have ended.
 func (e *Engine) startWatchers(running context.Context, m *machine, watching *sync.WaitGroup) <-chan *child {
 	watching.Go(func() { e.watchAll(m) })
 	if m.guest != nil {
@@ -69,8 +69,6 @@ func (e *Engine) startWatchers(running context.Context, m *machine, watching *sy
 	return helperEnded
 }
 
-// awaitEnd waits until QEMU has ended, a stop is requested, or a helper has ended, which is
-// returned.
 func (e *Engine) awaitEnd(m *machine, helperEnded <-chan *child) (failed *child) {
 	select {
 	case <-m.qemu.done:

@@ -90,7 +90,6 @@ func giveFile(user, dir int, name string) (err error) {
 	return give(user, f, false)
 }
 
-// openPath opens a file without any access to it (O_PATH).
 func openPath(dir int, name string, flags, resolve uint64) (*os.File, error) {
 	fd, err := unix.Openat2(dir, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | flags, Resolve: resolve})
 	if err != nil {
@@ -153,7 +152,7 @@ func (e *Engine) checkWritable() error {
 		}
 		path := d.Where()
 		if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) && d.Size > 0 {
-			path = filepath.Dir(path) // it will be created there
+			path = filepath.Dir(path)
 		}
 		paths = append(paths, path)
 	}
@@ -196,8 +195,7 @@ func mountInfo() string {
 	return string(data)
 }
 
-// chownCommand returns the command that gives files to a user and its group, with the paths on the
-// file systems of the node or of the server.
+// chownCommand has the paths on the file systems of the node or of the server.
 func chownCommand(user int, mountInfo string, paths []string) string {
 	words := []string{"chown", fmt.Sprintf("%d:%[1]d", user)}
 	var on []string

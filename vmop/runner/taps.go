@@ -14,7 +14,6 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// vhostDevice moves packets between a guest and its tap interface in the kernel.
 const vhostDevice = "/dev/vhost-net"
 
 // PrepareTaps creates the tap interfaces of a line of [runnerconfig.FormatTaps] for a user, for a
@@ -64,9 +63,8 @@ func closeTaps(taps map[int]*tap.Device) error {
 	return errors.Join(errs...)
 }
 
-// openTaps opens the machine's tap interfaces for QEMU: the prepared ones, otherwise new ones, with
-// this process's own privileges or by QEMU's bridge helper, which QEMU itself could not run under
-// its sandbox.
+// openTaps opens the prepared interfaces, otherwise new ones, with this process's own privileges or
+// by QEMU's bridge helper, which QEMU itself could not run under its sandbox.
 func (e *Engine) openTaps(ctx context.Context) (map[int]runnerconfig.Tap, error) {
 	vm := &e.o.Config.Runner.VM
 	facts := map[int]runnerconfig.Tap{}

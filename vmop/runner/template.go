@@ -11,7 +11,6 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// templateName is the copy of a custom machine type in the data directory.
 const templateName = "machine.tmpl"
 
 // LoadTemplate reads the custom machine type that a configuration names, from dir unless the name

@@ -41,8 +41,6 @@ func (e *Engine) withoutAuthority() (string, error) {
 	return dir, nil
 }
 
-// certificateDigest returns the digest of the display's certificate and key; empty if one is
-// missing. It is never reported.
 func (e *Engine) certificateDigest() string {
 	d := e.o.Config.Runner.VM.Display
 	if d == nil || d.TLS == nil {
@@ -59,7 +57,6 @@ func (e *Engine) certificateDigest() string {
 	return runnerconfig.ContentDigest(all)
 }
 
-// readBounded reads a file of at most that many bytes.
 func readBounded(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -59,7 +59,7 @@ func parseUEFIVars(data []byte) (uefiVars, error) {
 	return uefiVars{fourMiB: size > flash2M, enrolled: hasPlatformKey(volume)}, nil
 }
 
-// isVolume reports whether data starts with a firmware volume of variables (PI specification,
+// isVolume checks the header of a firmware volume of variables (PI specification,
 // EFI_FIRMWARE_VOLUME_HEADER).
 func isVolume(data []byte) bool {
 	return len(data) >= 72 && bytes.Equal(data[16:32], guidNVData) && string(data[40:44]) == "_FVH"
@@ -98,7 +98,6 @@ func hasPlatformKey(volume []byte) bool {
 	return false
 }
 
-// readUEFIVars reads a file of variables. The error is os.ErrNotExist if it does not exist.
 func readUEFIVars(path string) (uefiVars, error) {
 	info, err := os.Stat(path)
 	if err != nil {

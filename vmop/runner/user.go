@@ -13,18 +13,15 @@ import (
 	"strings"
 )
 
-// resourceUser is a process that uses a resource that the machine needs.
 type resourceUser struct {
 	// pid is 0 if the process is not visible, such as those of other users.
 	pid        int
 	executable string
 	// uid is the owner if pid is 0; -1 is unknown.
-	uid int
-	// dataDir is the data directory of the machine whose QEMU it is; empty if it is none.
+	uid     int
 	dataDir string
 }
 
-// nameUser names a process for people; "" if it is unknown.
 func (e *Engine) nameUser(u resourceUser) string {
 	switch {
 	case u.pid == 0 && u.uid < 0:
@@ -93,7 +90,6 @@ type listener struct {
 	inode   string
 }
 
-// meets reports whether the listener prevents others from listening on a port of an address.
 func (l listener) meets(address string, port int) bool {
 	a, err := netip.ParseAddr(address)
 	return int(l.address.Port()) == port && (err != nil || a.IsUnspecified() || l.address.Addr().IsUnspecified() || l.address.Addr() == a)
@@ -137,7 +133,6 @@ func procAddress(text string) (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(a.Unmap(), uint16(n)), ok
 }
 
-// findUser returns another process with a descriptor for which has returns true, preferably a QEMU.
 func findUser(has func(fd string) bool) resourceUser {
 	procs, err := os.ReadDir("/proc")
 	if err != nil {

@@ -7,13 +7,10 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// viewerProtocol is how a runner observes the viewers of one display protocol.
 type viewerProtocol struct {
-	// events is the prefix of QEMU's events about it.
 	events string
 	// tell returns the change of an event to the desired state; nil for none.
-	tell func(ev qmp.Event) (func(*desired), error)
-	// observe queries the viewers.
+	tell    func(ev qmp.Event) (func(*desired), error)
 	observe func(f *follower, ctx context.Context, in desired) error
 }
 
@@ -24,7 +21,6 @@ func viewerProtocols() []viewerProtocol {
 	}
 }
 
-// viewerEvent handles an event about viewers, and ignores all others.
 func (e *Engine) viewerEvent(ev qmp.Event) error {
 	for _, p := range viewerProtocols() {
 		if !strings.HasPrefix(ev.Name, p.events) {
@@ -41,7 +37,6 @@ func (e *Engine) viewerEvent(ev qmp.Event) error {
 	return nil
 }
 
-// letIn reports whether an event is the admission of a viewer.
 func letIn(event string) bool {
 	for _, p := range viewerProtocols() {
 		if event == p.events+"INITIALIZED" {

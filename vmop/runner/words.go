@@ -13,7 +13,6 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// field translates the name of a field, see [Options.Field].
 func (e *Engine) field(path string) string {
 	if e.o.Field != nil {
 		return e.o.Field(path)
@@ -44,7 +43,6 @@ func (e *Engine) diskName(id string) string {
 	return id
 }
 
-// configured maps fields of qemucmd's machine to the configuration's names.
 var configured = map[string]string{
 	"type": "vm.machineType", "accelerator": "vm.accelerator", "cpu.model": "vm.cpuModel", "memory.size": "vm.maximumRam",
 	"firmware": "vm.firmware", "firmware.kind": "vm.firmware", "tpm": "vm.useTpm",
@@ -134,7 +132,6 @@ func (e *Engine) means(said string) string {
 	return field + ": " + message
 }
 
-// portTaken finds which port of a display another process uses, where QEMU does not report it.
 func (e *Engine) portTaken(s runnerconfig.DisplayServer, field, message string) (string, string) {
 	for _, p := range s.Ports {
 		if who := e.nameUser(portUser("tcp", s.Address, p.Port)); who != "" {
