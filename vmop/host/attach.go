@@ -71,7 +71,6 @@ func (h *Host) attachDisk(ctx context.Context, m Machine, name, path string) (st
 	return drives[last].Name, err
 }
 
-// mayAttach checks that an image can be another disk of a machine.
 func (h *Host) mayAttach(m *Machine, o *spec.Object, name, path string) error {
 	if other := diskName(o.VirtualMachine, name); other != "" {
 		return fmt.Errorf("the machine has the disk %s already", other)
@@ -163,8 +162,8 @@ func (h *Host) detachDisk(ctx context.Context, m Machine, name string) (string, 
 	return disk.path, err
 }
 
-// changedDisks returns the manifest of a machine with other disks, otherwise as written: change
-// changes the machine, and edit the list in the text.
+// changedDisks returns the manifest otherwise as written: change changes the machine, and edit the
+// list in the text.
 func changedDisks(o *spec.Object, change func(*spec.VirtualMachine), edit func(list *yaml.Node)) (spec.Object, error) {
 	file := FullName(o.Namespace, o.Name)
 	written, err := only(spec.Load(file, o.Raw, spec.Options{}))

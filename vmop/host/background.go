@@ -24,7 +24,6 @@ const (
 	reportFD = 4 // a line per phase, until the guest runs
 )
 
-// readyLine is the report that the guest runs.
 const readyLine = "ready"
 
 // Start runs a machine in a process of its own and returns when its guest runs. One that systemd
@@ -50,7 +49,6 @@ func (j *Job) Start(ctx context.Context, o StartOptions) (Started, error) {
 	return started, err
 }
 
-// start runs a machine in a child process.
 func (j *Job) start(ctx context.Context, o StartOptions) (Started, error) {
 	begun := time.Now()
 	j.begins()
@@ -121,7 +119,7 @@ func (j *Job) start(ctx context.Context, o StartOptions) (Started, error) {
 	return Started{Ended: true}, nil
 }
 
-// awaitReady reads reports. Their end without an error is the end of the process.
+// awaitReady returns the process's error if the reports end without one.
 func awaitReady(ctx context.Context, report *os.File, progress func(string)) (ready bool, err error) {
 	if ctx.Err() == nil {
 		if err := report.SetReadDeadline(time.Now().Add(startDeadline)); err != nil {
@@ -150,7 +148,6 @@ func awaitReady(ctx context.Context, report *os.File, progress func(string)) (re
 	}
 }
 
-// abort ends a process that was started for a machine.
 func abort(cmd *exec.Cmd, report *os.File) {
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	_ = report.SetReadDeadline(time.Now().Add(abortGrace))
@@ -226,7 +223,6 @@ func Supervise(ctx context.Context, o SuperviseOptions) (runner.Outcome, error) 
 	return e.Run(ctx)
 }
 
-// startReporter reports the machine's phases to the calling process, until the guest runs.
 type startReporter struct {
 	out    *os.File
 	closed bool
@@ -250,5 +246,4 @@ func (r *startReporter) State(s runner.State) {
 // Message implements runner.Reporter.
 func (r *startReporter) Message(runner.Message) {}
 
-// supervisorWord is the only argument of a program that [Job.Start] has started again.
 const supervisorWord = "vmop-supervise-machine"

@@ -21,7 +21,6 @@ func between(before, after *spec.VirtualMachine, plugged []string) []changes.Cha
 	return changes.Between(before, after, changes.Options{PlugsDisks: true, Plugged: plugged, Judge: judgeImage})
 }
 
-// judgeImage decides the effect of a change of a disk that is an image.
 func judgeImage(c *changes.Change) {
 	if !strings.HasPrefix(c.Path, "spec.vm.disks[") || !strings.Contains(c.Path, ".volumeClaimTemplate.spec.") {
 		return

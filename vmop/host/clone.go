@@ -154,7 +154,6 @@ func (h *Host) Rename(m Machine, namespace, name string) (Machine, error) {
 	return h.Machine(namespace, name)
 }
 
-// stageRename prepares what changes in the directory under its new name.
 func (m *Machine) stageRename(to Directories, namespace, name string) error {
 	o, err := m.Object()
 	if err != nil {

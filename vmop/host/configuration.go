@@ -10,7 +10,6 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// configuration returns the runner's configuration of the machine, with its secrets.
 func (h *Host) configuration(o *spec.Object, g Given) (runnerconfig.Config, secrets, error) {
 	local, err := h.Local(o, g)
 	if err != nil {
@@ -56,12 +55,11 @@ func (h *Host) configuration(o *spec.Object, g Given) (runnerconfig.Config, secr
 	return c, used, err
 }
 
-// manifestText returns the object as written. Items of a list are JSON, which is also YAML.
+// manifestText needs no encoding: items of a list are JSON, which is also YAML.
 func manifestText(o *spec.Object) []byte {
 	return slices.Concat(bytes.TrimRight(o.Raw, "\n"), []byte("\n"))
 }
 
-// namesInstance reports whether a manifest sets cloud-init's instance-id.
 func namesInstance(vm *spec.VirtualMachine) bool {
 	return vm.Spec.CloudInit != nil && vm.Spec.CloudInit.MetaData[instanceIDKey] != ""
 }

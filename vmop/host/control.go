@@ -236,8 +236,7 @@ func Screenshot(ctx context.Context, c *qmp.Client, o ScreenshotOptions) ([]byte
 	return picture, err
 }
 
-// hasOutput checks that the graphics adapter has an output of that number. QEMU's own error would
-// be about heads and consoles.
+// hasOutput exists because QEMU's own error would be about heads and consoles.
 func hasOutput(ctx context.Context, c *qmp.Client, output int) error {
 	raw, err := qmp.Do(ctx, c, qmp.QOMGet{Path: qemucmd.DevicePath(qemucmd.VideoID), Property: "max_outputs"})
 	var outputs int

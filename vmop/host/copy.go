@@ -11,7 +11,6 @@ import (
 	"github.com/vmop/sdk/internal/filecopy"
 )
 
-// allocated returns the space that a file takes on its storage, in bytes.
 func allocated(path string) (int64, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -38,12 +38,10 @@ type heldDisk struct {
 	name, path string
 	// template reports whether the machine creates the image if it is missing.
 	template bool
-	// size is the file's, in bytes.
-	size int64
+	size     int64
 }
 
-// disks returns the images of a machine, all of which must exist. Those of a machine that does not
-// run must not be in use.
+// disks returns the images of a machine, which must exist and, unless it runs, not be in use.
 func (h *Host) disks(o *spec.Object, running bool) ([]heldDisk, error) {
 	local, err := h.Local(o, Given{})
 	if err != nil {
@@ -95,7 +93,6 @@ type copying struct {
 	done, total int64
 }
 
-// copyDisks copies images into a directory, under their names there.
 func (c *copying) copyDisks(ctx context.Context, dir string, disks []heldDisk, fileOf func(heldDisk) string) error {
 	var files []string
 	for _, d := range disks {
@@ -146,7 +143,6 @@ func (m *Machine) hold(ctx context.Context, doing string) (release func() error,
 	return lock.Close, nil
 }
 
-// free returns the directories for a new machine. Remains of a deleted one are in the way, too.
 func (h *Host) free(namespace, name string) (Directories, error) {
 	d, err := h.Directories(namespace, name)
 	if err != nil {
@@ -165,7 +161,6 @@ func (h *Host) free(namespace, name string) (Directories, error) {
 // locked yet.
 const abandonedAge = time.Minute
 
-// removeAbandoned removes the directories of a prefix that no process fills any more.
 func removeAbandoned(parent, prefix string) error {
 	entries, err := os.ReadDir(parent)
 	if err != nil {
@@ -190,8 +185,6 @@ func removeAbandoned(parent, prefix string) error {
 	return nil
 }
 
-// writeParts writes the files of a machine beside its disks; record is the directory with the
-// present record.
 func writeParts(record, dir string, o spec.Object, def Definition, carried map[string]runner.CarriedDisk, others bool) error {
 	data, err := runner.CarriedRecord(record, carried, others)
 	if err == nil && data != nil {

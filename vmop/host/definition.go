@@ -87,16 +87,12 @@ func (e *EmptyDiskError) Error() string {
 
 type startDisk struct {
 	name, path string
-	// made reports that the image does not exist yet, and would be created.
-	made bool
-	// size is the size of a created image, in bytes.
-	size int64
-	// image is the source of a created image, for people; empty is none.
-	image string
+	made       bool
+	size       int64
+	image      string
 }
 
 type knownDisks struct {
-	// used are paths by the names of the disks.
 	used map[string]string
 	// images are paths without names, of a machine that was last run before names were recorded.
 	images []string
@@ -163,7 +159,6 @@ func (d Directories) known(def Definition) (knownDisks, error) {
 	return k, err
 }
 
-// hasContent reports whether a path exists and is not an empty file.
 func hasContent(path string) bool {
 	info, err := os.Stat(path)
 	return exists(path) && (err != nil || !info.Mode().IsRegular() || info.Size() > 0)

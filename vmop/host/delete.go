@@ -91,8 +91,7 @@ func (m *Machine) Delete(o DeleteOptions) (kept []File, err error) {
 	return kept, nil
 }
 
-// mergeKept merges the overlays of an interrupted copy, unless all their images are removed with
-// the machine.
+// mergeKept merges the overlays of an interrupted copy, unless all their images are to be removed.
 func (m *Machine) mergeKept(o DeleteOptions) error {
 	j, err := overlay.Read(m.Data)
 	if err != nil {

@@ -34,7 +34,6 @@ const (
 	pullNever  = "Never"
 )
 
-// pullImages fetches the images of the disks that the start creates.
 func (h *Host) pullImages(ctx context.Context, j *Job, options func(source string) ImageOptions) error {
 	if options == nil {
 		options = func(string) ImageOptions { return ImageOptions{} }
@@ -93,7 +92,6 @@ func (h *Host) pullFor(ctx context.Context, d *runnerconfig.Drive, image Image, 
 	return r.id, held.Close()
 }
 
-// makeImage creates the disk of a drive; see [runner.ImageMaker].
 func (j *Job) makeImage(ctx context.Context, d runnerconfig.Drive, progress func(string)) (err error) {
 	image := imageOfDrive(&d)
 	defer func() {
@@ -140,7 +138,6 @@ func (j *Job) makeImage(ctx context.Context, d runnerconfig.Drive, progress func
 	return atomicfile.Rename(tmp, to)
 }
 
-// discard removes a file that may not exist.
 func discard(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -172,8 +169,6 @@ func (i Image) fetch(ctx context.Context, held *os.File, to string, options Imag
 	})
 }
 
-// prepareImage checks an image that was copied, and enlarges it to the disk's size; 0 keeps its
-// size.
 func prepareImage(ctx context.Context, path string, size int64) error {
 	if err := checkUpload(path); err != nil {
 		return err
@@ -199,7 +194,7 @@ func prepareImage(ctx context.Context, path string, size int64) error {
 		return err
 	}
 	switch {
-	case size == 0: // keep its size
+	case size == 0:
 		return nil
 	case has > size:
 		return fmt.Errorf("its disk has %d bytes (%s), more than the %s asked for: no disk is made smaller", has, mebibytes(uint64(has)), mebibytes(uint64(size)))

@@ -6,7 +6,6 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 )
 
-// diskPaths returns the known paths of a machine's disks, by name.
 func (h *Host) diskPaths(m *Machine) map[string]string {
 	out := map[string]string{}
 	if def, err := m.Definition(); err == nil {

@@ -12,8 +12,8 @@
 // A machine is a directory, DATA/machines/NAMESPACE/NAME, with what its runner
 // keeps there (see package runner) and what is written here: the manifest as it is
 // run, the last state, and the log of a machine that runs in the background. The
-// processes that hold the lock of that directory are the machine; what its state
-// file says is only how they call what they do.
+// machine runs while processes hold the lock of that directory; its state file only
+// adds details.
 //
 // Sockets are in a directory of the user's own at run time, RUNTIME/NAMESPACE/NAME.
 //

@@ -23,7 +23,6 @@ type Engine struct {
 	running <-chan struct{}
 }
 
-// follow passes on new configurations until ctx ends.
 func (e *Engine) follow(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -31,8 +30,7 @@ func (e *Engine) follow(ctx context.Context) {
 	case <-e.running:
 	}
 	f := runner.ConfigFollower{
-		Path: e.config,
-		// The engine reports configurations that it refuses.
+		Path:    e.config,
 		Config:  func(c runnerconfig.Config, _ []string) { _ = e.Reconfigure(c) },
 		Refused: e.RefuseConfig,
 		Changed: func() {},
@@ -45,8 +43,8 @@ func (e *Engine) follow(ctx context.Context) {
 	}
 }
 
-// neighbour returns the NAMESPACE/NAME of the machine of another data directory of the same host;
-// otherwise "".
+// neighbour returns the NAMESPACE/NAME of the machine of another data directory, "" if it is not
+// this host's.
 func (j *Job) neighbour(dataDir string) string {
 	name, err := filepath.Rel(filepath.Dir(filepath.Dir(j.Directories.Data)), dataDir)
 	if err != nil || !filepath.IsLocal(name) || strings.Count(name, string(filepath.Separator)) != 1 {

@@ -19,23 +19,20 @@ import (
 // littleSpace is the recommended free space of a file system for disks, in bytes.
 const littleSpace = 1 << 30
 
-// surroundings is the input of [diagnose].
 type surroundings struct {
 	probed   hostprobe.Result
 	probeErr error
 	// data and runtime are why the directories cannot be used, "" if they can.
 	dataDir, data       string
 	runtimeDir, runtime string
-	// tooLong is why sockets cannot be in it, "" if they can.
-	tooLong string
-	free    uint64
+	tooLong             string
+	free                uint64
 	// memory is available to processes, in bytes; 0 if unknown.
 	memory uint64
 	// bridges are this host's; mayBridge reports whether interfaces can be attached to them.
 	bridges   []string
 	mayBridge bool
-	// images are those of the machines, and those in the cache.
-	images examinedImages
+	images    examinedImages
 }
 
 // Examine reports what this host has for its machines, and what is missing. It changes nothing. The
@@ -77,7 +74,6 @@ func existing(path string) string {
 	}
 }
 
-// unusable returns why a directory cannot be written to or created.
 func unusable(path string) string {
 	dir := existing(path)
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {

@@ -18,7 +18,6 @@ import (
 	"github.com/vmop/sdk/vmop/runner"
 )
 
-// examinedMachine is a machine with the problems of its images.
 type examinedMachine struct {
 	name     string
 	problems []imageProblem
@@ -28,11 +27,9 @@ type examinedMachine struct {
 // imageProblem is what would prevent a machine's next start, and the remedy.
 type imageProblem struct{ found, do string }
 
-// storage is a file system with images of machines.
 type storage struct {
 	dir string
-	// grows is what guests may still write beyond the allocated size of their images, free the
-	// available space, in bytes.
+	// grows is what guests may still write beyond the allocated size of their images, in bytes.
 	grows, free int64
 }
 
@@ -108,7 +105,6 @@ func (h *Host) examineImages(ctx context.Context) (out examinedImages) {
 	return out
 }
 
-// examineLeft finds interrupted copies.
 func (h *Host) examineLeft(out *examinedImages) error {
 	machines := filepath.Join(h.root, machinesDir)
 	for _, pattern := range []string{
@@ -154,14 +150,12 @@ func (h *Host) examineCache(ctx context.Context, out *examinedImages) error {
 	return err
 }
 
-// examinedDisk is an image of a machine; grows is what it may still need, in bytes.
+// examinedDisk is an image; grows is what it may still need, in bytes.
 type examinedDisk struct {
 	path  string
 	grows int64
 }
 
-// examineDisks checks a machine's disks as its next start will, and returns what would prevent
-// that.
 func (h *Host) examineDisks(m *Machine) (out []examinedDisk, err error) {
 	o, err := m.Object()
 	if errors.Is(err, ErrNoManifest) {
@@ -230,12 +224,10 @@ func (h *Host) examineDisks(m *Machine) (out []examinedDisk, err error) {
 	return out, errors.Join(errs...)
 }
 
-// mayUse reports whether this user may read and write an image.
 func mayUse(path string) bool {
 	return unix.Faccessat(unix.AT_FDCWD, path, unix.R_OK|unix.W_OK, unix.AT_EACCESS) == nil
 }
 
-// unjoin returns the errors that were joined.
 func unjoin(err error) []error {
 	if err == nil {
 		return nil
@@ -251,7 +243,6 @@ func unjoin(err error) []error {
 	return out
 }
 
-// whatHelps returns the remedy for an image that prevents a start.
 func whatHelps(err error) string {
 	given := (*GivenError)(nil)
 	empty := (*EmptyDiskError)(nil)

@@ -44,8 +44,7 @@ type File struct {
 	Holds string
 }
 
-// classify determines the kind of an entry by its name. Only regular files and known directories
-// are ours.
+// classify goes by the name. Only regular files and known directories are ours.
 func classify(name string, mode fs.FileMode) (kind FileKind, holds string) {
 	is := func(patterns ...string) bool {
 		return slices.ContainsFunc(patterns, func(p string) bool { ok, _ := filepath.Match(p, name); return ok })
@@ -72,8 +71,8 @@ func classify(name string, mode fs.FileMode) (kind FileKind, holds string) {
 	return FileForeign, ""
 }
 
-// removedBy reports whether an entry is removed. The identity is only removed with the disks: a
-// disk, wherever it is, may be unreadable without its TPM.
+// removedBy removes the identity only with the disks: a disk, wherever it is, may be unreadable
+// without its TPM.
 func (f File) removedBy(o DeleteOptions) bool {
 	switch f.Kind {
 	case FileOwn:
@@ -137,7 +136,6 @@ type DeleteOptions struct {
 	Confirm func([]File) error
 }
 
-// knownHostsFile has the SSH host keys of a machine's guest.
 const knownHostsFile = "known_hosts"
 
 // identityNames are the files that the guest depends on beside its disks, except the record and the

@@ -56,8 +56,7 @@ func (e *GivenError) Reason() string {
 	return fmt.Sprintf("%s cannot be %s", e.File, cannotBe(e.File, unix.R_OK, e.Err))
 }
 
-// cannotBe explains that a file cannot be read or written. For a lack of permission, it names the
-// owner and the remedy.
+// cannotBe names the owner and the remedy for a lack of permission.
 func cannotBe(file string, mode uint32, err error) string {
 	what, give := "read", "r"
 	if mode&unix.W_OK != 0 {
@@ -95,8 +94,8 @@ func cannotBe(file string, mode uint32, err error) string {
 		text, whoIs(os.Geteuid()), denied, whoIs(int(owner.Uid)), owner.Gid, info.Mode().Perm(), shellwords.Join("setfacl", "-m", fmt.Sprintf("u:%d:%s", os.Geteuid(), give), denied))
 }
 
-// closedDirectory returns the first directory on the path of a file that this user may not search,
-// "" if there is none.
+// closedDirectory returns the first directory on a file's path that this user may not search, "" if
+// there is none.
 func closedDirectory(file string) string {
 	closed := ""
 	for dir := filepath.Dir(file); ; dir = filepath.Dir(dir) {
@@ -109,7 +108,6 @@ func closedDirectory(file string) string {
 	}
 }
 
-// whoIs names a user, by number if there is no name.
 func whoIs(id int) string {
 	if u, err := user.LookupId(strconv.Itoa(id)); err == nil {
 		return "user " + u.Username
@@ -117,7 +115,6 @@ func whoIs(id int) string {
 	return fmt.Sprintf("user %d", id)
 }
 
-// unfit returns why a file of this mode is no image.
 func unfit(mode fs.FileMode, disk bool) error {
 	want := "file"
 	if disk {

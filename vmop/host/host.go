@@ -144,8 +144,7 @@ func runtimeBase(getenv func(string) string, uid int) string {
 	return filepath.Join(os.TempDir(), "vmop-"+strconv.Itoa(uid))
 }
 
-// maxSocketDir is the maximum length of a runtime directory: with the longest socket's name, Linux
-// accepts the path.
+// maxSocketDir is the longest runtime directory whose sockets' paths Linux accepts.
 func maxSocketDir() int {
 	longest := 0
 	for _, s := range qemucmd.SocketPurposes() {
@@ -154,8 +153,7 @@ func maxSocketDir() int {
 	return limits.MaxSocketPath - len("/") - longest
 }
 
-// tooLong returns a line with the reason why no machine's sockets can be below a directory of
-// runtime directories; empty if they can.
+// tooLong returns why no machine's sockets can be below base, "" if they can.
 func tooLong(base string, getenv func(string) string) string {
 	most := maxSocketDir() - len("/") - shortDir
 	if len(base) <= most {
@@ -169,8 +167,8 @@ func tooLong(base string, getenv func(string) string) string {
 		filepath.Dir(base), len(filepath.Dir(base)), limits.MaxSocketPath, variable, most-len(base)+len(filepath.Dir(base)), os.Geteuid())
 }
 
-// shortDir is the length of the replacement name of a runtime directory whose own would be too
-// long, in bytes.
+// shortDir is the length of the hashed name of a runtime directory whose own would be too long, in
+// bytes.
 const shortDir = 16
 
 func runtimeDir(base, namespace, name string) string {
@@ -182,7 +180,6 @@ func runtimeDir(base, namespace, name string) string {
 	return filepath.Join(base, hex.EncodeToString(sum[:shortDir/2]))
 }
 
-// owner is the user id of a directory's owner, -1 if it does not exist.
 func owner(dir string) int {
 	info, err := os.Lstat(dir)
 	if err != nil || !info.IsDir() {
@@ -209,8 +206,6 @@ func makePrivate(dir string) error {
 	return os.Chmod(dir, 0o700)
 }
 
-// makeDirectories creates a machine's directory and the parents of its runtime directory, which the
-// runner creates.
 func (h *Host) makeDirectories(d Directories) error {
 	if err := makePrivate(d.Data); err != nil {
 		return fmt.Errorf("directory of the machine: %w", err)

@@ -44,7 +44,6 @@ func (i Image) sourceOptions(o ImageOptions) imagesource.Options {
 	return out
 }
 
-// explain adds the remedy to an error.
 func (i Image) explain(err error) error {
 	if i.Size > 0 && errors.Is(err, imagesource.ErrTooLarge) {
 		return fmt.Errorf("%w: no disk is made smaller, and this one is to have %s", err, mebibytes(uint64(i.Size)))

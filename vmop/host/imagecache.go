@@ -85,7 +85,6 @@ func (r *imageRecord) version(s imagesource.Source) imagesource.Version {
 	return ""
 }
 
-// imageCache is the cache directory of a host.
 type imageCache struct{ dir string }
 
 func (h *Host) cache() imageCache { return imageCache{filepath.Join(h.root, cacheDir)} }
@@ -110,7 +109,6 @@ func sourceKey(s imagesource.Source) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// records are all of the cache, in the order of their names.
 func (c imageCache) records() ([]imageRecord, error) {
 	names, err := filepath.Glob(filepath.Join(c.images(), "*.json"))
 	if err != nil {
@@ -163,7 +161,7 @@ func (c imageCache) find(s imagesource.Source) (imageRecord, bool, error) {
 // lockRetry is the polling interval of a lock: flock cannot wait for a context.
 const lockRetry = 200 * time.Millisecond
 
-// lockFile takes the lock of a file, and calls waiting once with the holder it waits for.
+// lockFile calls waiting once with the holder of the lock that it waits for.
 func lockFile(ctx context.Context, path string, waiting func(who string)) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -207,7 +205,7 @@ func (c imageCache) hold(id string) (*os.File, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); err != nil { // it is being deleted
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); err != nil {
 		return nil, false, f.Close()
 	}
 	held, err := f.Stat()
@@ -235,7 +233,6 @@ func (h *Host) PullImage(ctx context.Context, image Image, o ImageOptions) (_ Ca
 	return out, fetched, err
 }
 
-// pull is PullImage that holds the image.
 func (h *Host) pull(ctx context.Context, image Image, o ImageOptions) (_ imageRecord, _ *os.File, fetched bool, err error) {
 	s := image.source()
 	switch kind, err := s.Kind(); {
@@ -316,7 +313,6 @@ func (h *Host) pull(ctx context.Context, image Image, o ImageOptions) (_ imageRe
 	return r, f, true, err
 }
 
-// store moves a fetched image to its place, and holds it.
 func (c imageCache) store(ctx context.Context, tmp string, r *imageRecord) (_ *os.File, err error) {
 	own, err := lockFile(ctx, filepath.Join(c.dir, "lock"), nil)
 	if err != nil {
@@ -463,7 +459,6 @@ func (h *Host) DeleteImage(ctx context.Context, name string) (deleted CachedImag
 	return c.remove(ctx, &fit[0], users)
 }
 
-// minDigits is the minimum length of a digest's prefix.
 const minDigits = 6
 
 func (c imageCache) remove(ctx context.Context, r *imageRecord, users map[string]string) (_ CachedImage, err error) {
@@ -487,7 +482,6 @@ func (c imageCache) remove(ctx context.Context, r *imageRecord, users map[string
 	return out, errors.Join(os.Remove(c.record(r.id)), os.Remove(out.File))
 }
 
-// removable describes an image, with [ErrImageInUse] if it is a machine's disk.
 func (c imageCache) removable(r *imageRecord, users map[string]string) (CachedImage, error) {
 	out, err := c.describe(r)
 	if err != nil {
@@ -574,7 +568,6 @@ func (h *Host) prune(ctx context.Context, unused time.Duration, remove bool) (Pr
 	return out, nil
 }
 
-// prunePull removes an abandoned download, or returns what it would free.
 func prunePull(tmp, lock string, before time.Time, remove bool) (freed int64, removed bool, err error) {
 	f, err := os.OpenFile(lock, os.O_RDWR, 0)
 	if err != nil {

@@ -16,7 +16,6 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// imageOf returns a disk's image; own reports whether the machine creates it.
 func (h *Host) imageOf(o *spec.Object, disk string) (d heldDisk, own bool, err error) {
 	name := diskName(o.VirtualMachine, disk)
 	if name == "" {

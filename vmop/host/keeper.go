@@ -76,10 +76,8 @@ func (k *keeper) keep(s runner.State) {
 	}
 }
 
-// configField matches the fields of the runner's configuration in a text.
 var configField = regexp.MustCompile(`\b(?:vm|cloudInit)\.[][A-Za-z0-9.-]*[]A-Za-z0-9]`)
 
-// inManifest replaces the fields in conditions by those of the manifest.
 func inManifest(s runner.State) runner.State {
 	s.Conditions = slices.Clone(s.Conditions)
 	for i := range s.Conditions {

@@ -13,7 +13,6 @@ import (
 // ErrNoManifest is the error when no manifest is kept with a machine.
 var ErrNoManifest = errors.New("no manifest is kept with the machine")
 
-// keep writes the machine's manifest and definition.
 func (d Directories) keep(o *spec.Object, g Given) error {
 	def, err := d.Definition()
 	if err != nil {

@@ -66,7 +66,6 @@ func (m *Machine) copyRunning(ctx context.Context, dir string, disks []heldDisk,
 	return how, err
 }
 
-// begin switches the disks to overlays.
 func (l *liveCopy) begin(ctx context.Context, still func() error) (how Consistency, err error) {
 	var disks []overlay.Disk
 	var sizes []int64
@@ -111,7 +110,6 @@ func (l *liveCopy) begin(ctx context.Context, still func() error) (how Consisten
 	return how, l.held.Write(overlay.Attached)
 }
 
-// open has QEMU open an overlay, without its image.
 func (l *liveCopy) open(ctx context.Context, i int, path string) error {
 	// With discard, empty blocks take no room.
 	err := l.do(ctx, qmp.BlockdevAdd{Driver: "file", NodeName: qemucmd.OverlayFileNode(i), Options: map[string]any{"filename": path, "locking": "on", "discard": "unmap"}})
@@ -147,8 +145,8 @@ func (l *liveCopy) copy(ctx context.Context, dir string, fileOf func(heldDisk) s
 	return l.held.Unchanged()
 }
 
-// atOneMoment makes the guest write to the overlays from one moment on. Before that, the guest
-// flushes its file systems, if its agent can freeze them.
+// atOneMoment makes the guest write to the overlays from one moment on, before which it flushes its
+// file systems, if its agent can freeze them.
 func (l *liveCopy) atOneMoment(ctx context.Context, running bool, still func() error) (how Consistency, err error) {
 	how.Running = true
 	moment := func(ctx context.Context) error { return l.moment(ctx, running, still) }

@@ -93,7 +93,6 @@ func (m *Machine) Message() string {
 	return text
 }
 
-// unmergedText is the message of [Machine.Unmerged].
 const unmergedText = "a copy of its disks was interrupted: the next snapshot, clone, resume or start merges what the guest has written since"
 
 func (m *Machine) message() string {
@@ -113,8 +112,6 @@ func (m *Machine) message() string {
 	return m.State.Message
 }
 
-// whyOther returns the first problem of a running machine that is not as configured, if it needs
-// action.
 func whyOther(s *runner.State) string {
 	for _, c := range s.Conditions {
 		if c.Type == live.RestartRequired && c.Status == live.True || c.Reason != live.ReasonAdjusting && waits(c) {
@@ -124,7 +121,6 @@ func whyOther(s *runner.State) string {
 	return ""
 }
 
-// whyPaused returns why a guest does not execute, unless it was paused on request.
 func whyPaused(s *runner.State) string {
 	for _, c := range s.Conditions {
 		if c.Type == live.GuestExecuting && c.Reason != live.ReasonPaused {
@@ -166,7 +162,6 @@ func judge(s runner.State, holders []runner.Holder) (st Status, runnerPID, qemuP
 	return st, runnerPID, qemuPID
 }
 
-// busyOf returns the work of one of the processes that have a machine, other than running it.
 func busyOf(holders []runner.Holder) *runner.BusyError {
 	for _, h := range holders {
 		if h.Doing != "" {
@@ -176,7 +171,6 @@ func busyOf(holders []runner.Holder) *runner.BusyError {
 	return nil
 }
 
-// busy returns the work of another process on the machine, nil if unknown.
 func (d Directories) busy() *runner.BusyError {
 	holders, err := runner.Holders(d.Data)
 	if err != nil {
@@ -185,7 +179,6 @@ func (d Directories) busy() *runner.BusyError {
 	return busyOf(holders)
 }
 
-// errBusy is the error when another process has locked the machine.
 func (d Directories) errBusy() error {
 	if busy := d.busy(); busy != nil {
 		return fmt.Errorf("%w: %w", ErrBusy, busy)
@@ -200,7 +193,6 @@ var ErrNotFound = errors.New("no such machine")
 // moment. It wraps a [*runner.BusyError] if the process and its work are known.
 var ErrBusy = errors.New("another command is at work on it")
 
-// waits reports whether a condition means that the machine is not as configured.
 func waits(c live.Condition) bool {
 	return c.Type != live.RestartRequired && c.Type != live.GuestExecuting && c.Status == live.False
 }

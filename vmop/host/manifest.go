@@ -38,7 +38,6 @@ func namedManifest(o *spec.Object, namespace, name string, fresh bool) (spec.Obj
 	return only(spec.Load(file, text, spec.Options{Default: true, Validate: true}))
 }
 
-// only returns the only machine of a manifest.
 func only(objects []spec.Object, err error) (spec.Object, error) {
 	if err != nil {
 		return spec.Object{}, err
@@ -66,7 +65,6 @@ func written(o *spec.Object) (*spec.Object, error) {
 	return &object, err
 }
 
-// withoutIdentity removes what identifies the machine.
 func withoutIdentity(vm *spec.VirtualMachine) {
 	vm.UID, vm.ResourceVersion, vm.Generation = "", "", 0
 	vm.Spec.VM.MachineUUID = ""
@@ -84,7 +82,6 @@ func withoutIdentity(vm *spec.VirtualMachine) {
 	}
 }
 
-// instanceIDKey is the key of the instance-id in cloud-init's meta-data.
 const instanceIDKey = "instance-id"
 
 // editManifest changes the text of a manifest to the wanted machine, and keeps its comments.
@@ -161,7 +158,6 @@ func removeKey(n *yaml.Node, key string) {
 	}
 }
 
-// says reports whether a text is a manifest of the wanted machine.
 func says(text []byte, want *spec.VirtualMachine) bool {
 	got, err := only(spec.Load("", text, spec.Options{}))
 	if err != nil {

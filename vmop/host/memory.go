@@ -25,7 +25,6 @@ func MemoryNotes(vm *spec.VirtualMachine) []string {
 	return nil
 }
 
-// meminfo is a value of /proc/meminfo in bytes, see proc(5); 0 if it is missing.
 func meminfo(text, name string) uint64 {
 	for line := range strings.Lines(text) {
 		var kib uint64

@@ -13,7 +13,6 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// mergeJob is the id of the job that merges a disk's overlay, by its index in the journal.
 func mergeJob(i int) string { return "vmop-merge-" + strconv.Itoa(i) }
 
 // merger has a running QEMU merge the machine's overlays, including those of other processes.
@@ -22,8 +21,7 @@ type merger struct {
 	m      *Machine
 	c      *qmp.Client
 	events *qmp.Subscription
-	// held are the overlays; nil if there are none.
-	held *overlay.Held
+	held   *overlay.Held
 	// paused reports that a copy has paused the running guest.
 	paused bool
 	// continued reports that a guest left paused by an earlier copy was resumed.
@@ -62,8 +60,8 @@ func (m *Machine) merging(ctx context.Context, do func(*merger) error) (err erro
 	return do(g)
 }
 
-// finishCopy merges the overlays of an interrupted copy of a running machine. It reports whether
-// the guest was resumed, which that copy had left paused.
+// finishCopy merges the overlays of an interrupted copy. It reports whether the guest was resumed,
+// which that copy had left paused.
 func (m *Machine) finishCopy(ctx context.Context) (continued bool, err error) {
 	if !overlay.Exists(m.Data) {
 		return false, nil
@@ -77,7 +75,6 @@ func (g *merger) do(ctx context.Context, cmd qmp.Command[qmp.None]) error {
 	return err
 }
 
-// settle merges the existing overlays, and resumes the guest.
 func (g *merger) settle(ctx context.Context) (err error) {
 	theirs := g.held == nil
 	if theirs {
@@ -204,13 +201,11 @@ func (g *merger) take(ctx context.Context, step overlay.Step, seen sight) error 
 	return fmt.Errorf("%+v is nothing that a QEMU does", step)
 }
 
-// sight is the state of the overlays in QEMU.
 type sight struct {
 	disks   []overlay.Found
 	running bool
 	nodes   []string
-	// failed are the errors of failed jobs, by their disks.
-	failed map[int]string
+	failed  map[int]string
 }
 
 func (s *sight) active() bool {
@@ -238,7 +233,6 @@ func (g *merger) look(ctx context.Context) (sight, error) {
 	return see(&g.held.Journal, g.told, status.Running, blocks, nodes, jobs), nil
 }
 
-// see derives the sight from QEMU's answers.
 func see(j *overlay.Journal, told map[int]bool, running bool, blocks []qmp.BlockInfo, nodes []qmp.BlockDeviceInfo, jobs []qmp.Job) sight {
 	s := sight{running: running, failed: map[int]string{}}
 	for _, n := range nodes {
@@ -357,9 +351,7 @@ func (g *merger) retreat(ctx context.Context) error {
 const (
 	// freezeLimit bounds how long a guest's file systems are frozen for a copy.
 	freezeLimit = time.Minute
-	// copyLook is the polling interval of jobs.
-	copyLook = 500 * time.Millisecond
-	// copyCleanup bounds the undoing of a cancelled copy.
+	copyLook    = 500 * time.Millisecond
 	copyCleanup = 30 * time.Second
 	// mergeLimit bounds the merging after a cancelled copy. The rest is merged by the next command
 	// or the next start.

@@ -29,7 +29,6 @@ func AskMonitor(ctx context.Context, socket string, ask func(*qmp.Client) error)
 	return nil
 }
 
-// monitor calls ask with the monitor of a running machine.
 func (m *Machine) monitor(ctx context.Context, ask func(*qmp.Client) error) error {
 	return AskMonitor(ctx, m.Socket(qemucmd.SocketToolMonitor), ask)
 }

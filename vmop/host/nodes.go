@@ -11,14 +11,12 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// liveDisk is a disk in a running QEMU.
 type liveDisk struct {
 	name string
 	// node is the disk's block node; format and size (in bytes) are its content's.
 	node, format string
 	size         int64
-	// readOnly reports that the guest cannot write to it.
-	readOnly bool
+	readOnly     bool
 }
 
 // findIn returns a machine's disks in its QEMU, in the same order.
@@ -30,7 +28,6 @@ func findIn(ctx context.Context, c *qmp.Client, disks []heldDisk) ([]liveDisk, e
 	return findDisks(disks, nodes, sets)
 }
 
-// blockNodes returns QEMU's block nodes and descriptor sets.
 func blockNodes(ctx context.Context, c *qmp.Client) ([]qmp.BlockDeviceInfo, []qmp.FDSet, error) {
 	nodes, err := qmp.Do(ctx, c, qmp.QueryNamedBlockNodes{Flat: true})
 	if err != nil {
@@ -78,10 +75,8 @@ func findDisks(disks []heldDisk, nodes []qmp.BlockDeviceInfo, sets []qmp.FDSet) 
 	return out, nil
 }
 
-// errStartedWithout is the error when a QEMU lacks a disk.
 var errStartedWithout = errors.New("the machine was started without")
 
-// ports are the nodes of the disks at the root ports, in order.
 func ports(yield func(string) bool) {
 	for port := range qemucmd.HotPlugPorts {
 		if !yield(qemucmd.PluggedNode(port)) {

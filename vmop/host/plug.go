@@ -20,7 +20,6 @@ type noPlaceError struct{ why string }
 
 func (e *noPlaceError) Error() string { return e.why }
 
-// plug plugs an image into a running machine as another disk.
 func (m *Machine) plug(ctx context.Context, disk, path, serial string) (err error) {
 	format, _, err := m.look(path)
 	if err != nil {
@@ -40,7 +39,6 @@ func (m *Machine) plug(ctx context.Context, disk, path, serial string) (err erro
 	})
 }
 
-// plugAt plugs an image at a root port, and undoes that on an error.
 func plugAt(ctx context.Context, c *qmp.Client, port int, disk, path string, format qemucmd.DiskFormat, serial string) (err error) {
 	defer func() {
 		if err != nil {
@@ -110,7 +108,6 @@ func unplugged(ctx context.Context, c *qmp.Client, port int) error {
 	return errors.Join(errs...)
 }
 
-// unplug has the guest of a running machine release a disk.
 func (m *Machine) unplug(ctx context.Context, disk heldDisk) error {
 	return m.monitor(ctx, func(c *qmp.Client) error {
 		found, err := findIn(ctx, c, []heldDisk{disk})
@@ -131,10 +128,8 @@ func (m *Machine) unplug(ctx context.Context, disk heldDisk) error {
 	})
 }
 
-// portOf returns the root port of a disk by its node; -1 if it is at none.
 func portOf(node string) int { return slices.Index(slices.Collect(ports), node) }
 
-// releaseDevice asks a guest to release a device, and waits until it has.
 func releaseDevice(ctx context.Context, c *qmp.Client, id string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, releaseTimeout, fmt.Errorf("%w in %v: it may be in use, or the guest does not execute; it may still do so", ErrNotReleased, releaseTimeout))
 	defer cancel()
@@ -165,17 +160,15 @@ func releaseDevice(ctx context.Context, c *qmp.Client, id string) error {
 	}
 }
 
-// errOccupied is a part of QEMU's error for a root port with a device.
+// errOccupied and errLocked are parts of QEMU's errors.
 const errOccupied = "in use by"
 
-// errLocked is a part of QEMU's error for an image that another QEMU has open.
 const errLocked = `Failed to get "write" lock`
 
 const (
-	// releaseTimeout is how long a guest has to release a disk.
 	releaseTimeout = 15 * time.Second
-	// pluggedSets is the base of the descriptor set numbers of plugged disks, one for each port:
-	// lower ones are those of the start.
+	// pluggedSets is the base of the descriptor set numbers of plugged disks: lower ones are those
+	// of the start.
 	pluggedSets = 1000
 )
 

@@ -20,12 +20,11 @@ import (
 // The present disks of a running machine are kept in the manifest that it was started with: disks
 // plugged since are added to it, and unplugged ones removed.
 
-// deviceChanges are the disks to plug and unplug in a running machine.
 type deviceChanges struct {
 	h *Host
 	m *Machine
-	// had is the manifest of the running machine with its present disks, wants the new one, and
-	// config its configuration with what is given.
+	// had is the manifest with the machine's present disks, wants the new one, and config its
+	// configuration.
 	had, wants *spec.Object
 	now        *spec.VirtualMachine
 	config     *runnerconfig.Config
@@ -79,7 +78,6 @@ func (h *Host) changeDevices(ctx context.Context, m *Machine, o *spec.Object, g 
 	return d, errors.Join(err, release())
 }
 
-// diskAt returns the disk at a path of the manifest, and its index among all.
 func diskAt(vm *spec.VirtualMachine, path string) (int, machineconfig.Disk, error) {
 	return findDisk(vm, path, func(d *machineconfig.Disk) bool { return d.Field() == path })
 }
@@ -158,7 +156,6 @@ func forgetDisk(vm *spec.VirtualMachine, name string) {
 	}
 }
 
-// carryOut plugs or unplugs a disk, and records that.
 func (d *deviceChanges) carryOut(ctx context.Context, change changes.Change) error {
 	var err error
 	name := ""
@@ -208,7 +205,6 @@ func (d *deviceChanges) add(ctx context.Context, path string) (name string, err 
 	return disk.Name, nil
 }
 
-// plug plugs a disk, and creates a missing image.
 func (d *deviceChanges) plug(ctx context.Context, disk *machineconfig.Disk, drive *runnerconfig.Drive, serial string) (err error) {
 	path := drive.Where()
 	if _, serr := os.Stat(path); errors.Is(serr, fs.ErrNotExist) && drive.File != "" && drive.Size > 0 {
@@ -305,7 +301,6 @@ func (d *deviceChanges) unplug(ctx context.Context, disk *machineconfig.Disk) er
 	})
 }
 
-// note changes the machine's definition.
 func (d *deviceChanges) note(change func(*Definition)) error {
 	def, err := d.m.Definition()
 	if err != nil {

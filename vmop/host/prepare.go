@@ -67,7 +67,6 @@ func (h *Host) Prepare(ctx context.Context, o *spec.Object, options JobOptions) 
 	return j, nil
 }
 
-// decideDisks determines which disks would be created, and what is recorded.
 func (j *Job) decideDisks(vm *spec.VirtualMachine, options JobOptions) error {
 	before, err := j.Directories.Definition()
 	if err != nil {

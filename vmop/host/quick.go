@@ -35,7 +35,6 @@ type ImageMachine struct {
 // SystemDisk is the name of the disk of a machine from an image, as in Given.Disks.
 const SystemDisk = "system-disk"
 
-// userName matches the names that the usual tools accept for users.
 var userName = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`)
 
 // Machine returns the machine; [spec.Marshal] returns its manifest.

@@ -33,7 +33,6 @@ type ResizedDisk struct {
 	Waiting string
 }
 
-// sector is the unit of QEMU's block layer, in bytes.
 const sector = 512
 
 // ResizeDisk enlarges a disk of a machine, also while the machine runs, whose guest is notified. If
@@ -106,7 +105,6 @@ func (h *Host) resizeDisk(ctx context.Context, m Machine, disk string, size int6
 	return r, err
 }
 
-// sizeOf returns a disk's size in the guest, in bytes.
 func (m *Machine) sizeOf(ctx context.Context, d heldDisk) (size int64, err error) {
 	if m.Running() {
 		err := m.monitor(ctx, func(c *qmp.Client) error {
@@ -122,7 +120,6 @@ func (m *Machine) sizeOf(ctx context.Context, d heldDisk) (size int64, err error
 	return size, err
 }
 
-// growFile enlarges an image that is not in use.
 func (m *Machine) growFile(ctx context.Context, d heldDisk, size int64) error {
 	if err := checkUnused(d.path); err != nil {
 		return err
@@ -137,7 +134,6 @@ func (m *Machine) growFile(ctx context.Context, d heldDisk, size int64) error {
 	return filecopy.GrowFile(d.path, size)
 }
 
-// growLive has the QEMU of a running machine enlarge an image.
 func (m *Machine) growLive(ctx context.Context, d heldDisk, size int64) error {
 	return m.monitor(ctx, func(c *qmp.Client) error {
 		found, err := findIn(ctx, c, []heldDisk{d})
@@ -149,8 +145,7 @@ func (m *Machine) growLive(ctx context.Context, d heldDisk, size int64) error {
 	})
 }
 
-// resizedManifest returns the manifest with another size of a disk, otherwise as written. It never
-// reduces the size.
+// resizedManifest never reduces the size.
 func resizedManifest(o *spec.Object, disk string, size int64) (spec.Object, error) {
 	file := FullName(o.Namespace, o.Name)
 	written, err := only(spec.Load(file, o.Raw, spec.Options{}))

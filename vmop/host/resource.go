@@ -61,7 +61,6 @@ func (m *Machine) Resource() (*spec.VirtualMachine, error) {
 	return vm, errors.Join(err, serr)
 }
 
-// made returns the creation time of the machine's directory.
 func (m *Machine) made() metav1.Time {
 	var s unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, m.Data, 0, unix.STATX_BTIME, &s); err != nil || s.Mask&unix.STATX_BTIME == 0 {
@@ -70,7 +69,6 @@ func (m *Machine) made() metav1.Time {
 	return metav1.NewTime(time.Unix(s.Btime.Sec, 0).UTC())
 }
 
-// phaseOf returns the cluster's phase for a status.
 func phaseOf(s Status) string {
 	switch s {
 	case StatusRunning:
@@ -87,7 +85,6 @@ func phaseOf(s Status) string {
 	return spec.PhaseUnknown
 }
 
-// reason returns the status in the form of a condition's reason: one word.
 func (s Status) reason() string {
 	if s == StatusDied {
 		return "RunnerDied"
@@ -98,7 +95,6 @@ func (s Status) reason() string {
 	return string(s)
 }
 
-// statusOf returns the status of the resource, except what depends on the manifest.
 func (m *Machine) statusOf() (spec.VirtualMachineStatus, error) {
 	s := m.State
 	died := m.Status == StatusDied

@@ -19,8 +19,7 @@ type secrets map[string]map[string][]byte
 
 type givenSecrets struct {
 	content secrets
-	// types are the Secrets' types in the manifests, by name.
-	types map[string]string
+	types   map[string]string
 }
 
 // readSecrets reads the Secrets of a namespace from manifests, including those without a namespace.

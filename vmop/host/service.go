@@ -16,10 +16,8 @@ import (
 	"github.com/vmop/sdk/vmop/runner"
 )
 
-// serviceLook is the polling interval of a service that starts or restarts.
 const serviceLook = 200 * time.Millisecond
 
-// service is a unit that starts a machine with the host.
 type service struct {
 	Unit string
 	// System reports whether it is a unit of the system's manager.
@@ -81,7 +79,6 @@ func (h *Host) services(ctx context.Context, namespace, name string) ([]service,
 	return out, nil
 }
 
-// output runs systemctl; the error is its message.
 func (s *service) output(ctx context.Context, args ...string) (string, error) {
 	if !s.System {
 		args = append([]string{"--user"}, args...)
@@ -104,7 +101,6 @@ func (s *service) systemctl(ctx context.Context, args ...string) error {
 	return err
 }
 
-// unitState is systemd's state of a unit.
 type unitState struct {
 	load   string // loaded if systemd has it
 	stale  bool   // the file has changed since it was loaded
@@ -114,7 +110,6 @@ type unitState struct {
 	status int // the exit status of the process
 }
 
-// waits reports whether systemd will start the unit again.
 func (u unitState) waits() bool { return u.active == "activating" && u.sub == "auto-restart" }
 
 func (s *service) look(ctx context.Context) (unitState, error) {
@@ -125,7 +120,6 @@ func (s *service) look(ctx context.Context) (unitState, error) {
 	return parseUnitState(out)
 }
 
-// parseUnitState parses the KEY=VALUE lines of systemctl show.
 func parseUnitState(text string) (unitState, error) {
 	var u unitState
 	var err error
@@ -156,14 +150,12 @@ func parseUnitState(text string) (unitState, error) {
 	return u, err
 }
 
-// lives reports whether a process exists and is no zombie.
 func lives(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, rest, ok := strings.Cut(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " ")
 	return pid > 0 && err == nil && ok && !strings.HasPrefix(rest, "Z") && !strings.HasPrefix(rest, "X")
 }
 
-// startBy has systemd run a machine, and returns when its guest runs.
 func (j *Job) startBy(ctx context.Context, s *service, progress func(string)) (Started, error) {
 	j.service = s.Unit
 	if err := j.keep(); err != nil {
@@ -191,7 +183,6 @@ func (j *Job) startBy(ctx context.Context, s *service, progress func(string)) (S
 	return started, err
 }
 
-// awaitService starts a service unless systemd is starting it, and follows it.
 func (j *Job) awaitService(ctx context.Context, s *service, progress func(string)) (Started, error) {
 	ticks := time.NewTicker(serviceLook)
 	defer ticks.Stop()
@@ -243,7 +234,7 @@ func (j *Job) awaitService(ctx context.Context, s *service, progress func(string
 	}
 }
 
-// keep records the machine, for a process that does not get the job.
+// keep is for a process that does not get the job.
 func (j *Job) keep() (err error) {
 	d := j.Directories
 	had, err := os.ReadFile(d.ManifestFile())

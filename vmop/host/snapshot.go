@@ -33,7 +33,6 @@ func (h *Host) CreateSnapshot(ctx context.Context, m Machine, name string, optio
 // newSnapshotPrefix is the prefix of the names of unfinished snapshots, each of which is locked.
 const newSnapshotPrefix = ".new-"
 
-// createSnapshot is CreateSnapshot of a machine that runs or is locked.
 func (h *Host) createSnapshot(ctx context.Context, m *Machine, name string, options CopyOptions) (Snapshot, error) {
 	none := Snapshot{}
 	fail := func(err error) (Snapshot, error) {
@@ -193,7 +192,6 @@ func (h *Host) RestoreSnapshot(ctx context.Context, m Machine, name string, opti
 	return nil
 }
 
-// stageRestore prepares a restoration and returns the files to be removed by it.
 func (h *Host) stageRestore(ctx context.Context, m *Machine, s Snapshot, options CopyOptions) (remove []string, err error) {
 	dir, err := m.snapshot(s.Name)
 	if err != nil {
@@ -270,8 +268,7 @@ func (h *Host) stageRestore(ctx context.Context, m *Machine, s Snapshot, options
 	return remove, nil
 }
 
-// freeImage returns the name of an image's file that may be written: the disk's usual one, unless
-// another file has it.
+// freeImage returns the disk's usual file name, unless another file has it.
 func freeImage(disk, snapshot string, mayBe func(file string) bool) string {
 	file := disk + ".img"
 	for i := 1; !mayBe(file); i++ {

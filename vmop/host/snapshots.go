@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// snapshotsDir is the directory of a machine's snapshots, within its own; each is a directory with
-// copies of all that is restored.
+// Each snapshot is a directory with copies of all that is restored.
 const (
 	snapshotsDir = "snapshots"
 	snapshotFile = "snapshot.json"
@@ -49,7 +48,6 @@ type SnapshotDisk struct {
 	Template bool `json:"template,omitempty"`
 }
 
-// snapshotName matches the names of snapshots, which are names of directories.
 var snapshotName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
 func (d Directories) snapshot(name string) (string, error) {

@@ -35,8 +35,8 @@ func (m *Machine) SSHOptions(vm *spec.VirtualMachine, s SSH) ([]SSHOption, error
 	return out, nil
 }
 
-// sshFile quotes a path for ssh, which splits at blanks and expands percent signs and, at the
-// beginning, a tilde.
+// sshFile quotes a path: ssh splits at blanks and expands percent signs and, at the beginning, a
+// tilde.
 func sshFile(path string) string {
 	return `"` + strings.NewReplacer("%", "%%", `\`, `\\`, `"`, `\"`).Replace(path) + `"`
 }

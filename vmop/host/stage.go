@@ -27,12 +27,10 @@ const (
 	removedFile = ".removed.json"
 )
 
-// pendingDir is the directory of a pending change for the machine of a name whose directory is dir.
 func pendingDir(dir, namespace, name string) string {
 	return filepath.Join(dir, pendingPrefix+namespaceOr(namespace)+"."+name)
 }
 
-// stage creates an empty directory for a change of a locked machine.
 func stage(dir string) (string, error) {
 	staging := filepath.Join(dir, stagingName)
 	if err := os.RemoveAll(staging); err != nil { // of a change that never took effect
@@ -77,7 +75,7 @@ func settle(d Directories, namespace, name string) error {
 	list := filepath.Join(pending, removedFile)
 	data, err := os.ReadFile(list)
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // only the directory itself is left
+	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return err
 	default:
@@ -129,7 +127,6 @@ func settleIdle(d Directories, namespace, name string) error {
 	return nil
 }
 
-// moveNew renames a directory, and fails if the new path exists.
 func moveNew(from, to string) error {
 	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // not supported by every file system
@@ -167,7 +164,6 @@ func (m *Machine) lockStopped(ctx context.Context, doing string) (*os.File, erro
 	return lock, nil
 }
 
-// mergeStopped merges the overlays of an interrupted copy of a locked machine that does not run.
 func (m *Machine) mergeStopped(ctx context.Context) error {
 	if _, err := runner.MergeOverlays(ctx, m.Data); err != nil {
 		return fmt.Errorf("complete the copy of %s that was interrupted: %w", m.FullName(), err)

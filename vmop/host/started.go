@@ -53,7 +53,6 @@ func (e *StartError) Error() string {
 	return e.Name + " did not start: " + e.Reason
 }
 
-// openLog opens a machine's log at its end and returns that position.
 func openLog(d Directories) (*os.File, int64, error) {
 	path := d.LogFile()
 	if info, err := os.Lstat(path); err == nil && info.Size() > maxLog {
@@ -81,7 +80,6 @@ func (j *Job) OpenLog() (io.WriteCloser, error) {
 	return f, nil
 }
 
-// logSince returns the last lines that were added to a log since a position.
 func logSince(path string, start int64) []string {
 	f, err := os.Open(path)
 	if err != nil {
@@ -99,10 +97,7 @@ func logSince(path string, start int64) []string {
 const (
 	// startDeadline bounds the start of a machine: it is longer than the engine's own deadlines.
 	startDeadline = 5 * time.Minute
-	// abortGrace is the time for a cancelled start to clean up.
-	abortGrace = 30 * time.Second
-	// maxLog is the size of a log that is rotated at the next start, in bytes.
-	maxLog = 1 << 20
-	// shownLog is the number of the log's lines in an error.
-	shownLog = 10
+	abortGrace    = 30 * time.Second
+	maxLog        = 1 << 20
+	shownLog      = 10
 )

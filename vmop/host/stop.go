@@ -25,7 +25,7 @@ const (
 	monitorGreeting = 5 * time.Second
 )
 
-// ErrStillRuns says that a machine did not stop in time. It may stop later.
+// ErrStillRuns is the error when a machine did not stop in time. It may stop later.
 var ErrStillRuns = errors.New("it still runs")
 
 // StopOptions are the options of stopping a machine.
@@ -107,7 +107,6 @@ func stopRequests(state runner.State, now bool) []unix.Signal {
 	return nil
 }
 
-// stopOrphan stops a guest whose runner has ended, by QEMU's monitor or signals.
 func (m *Machine) stopOrphan(ctx context.Context, now bool) (err error) {
 	proc, err := runner.OpenHolder(m.Data, m.QEMU)
 	if err != nil || proc == nil {

@@ -17,7 +17,7 @@ import (
 // agent's.
 const agentGreeting = 5 * time.Second
 
-// agent connects to the guest agent of a running machine; nil if there is none, with the reason.
+// agent returns nil with the reason if the guest has no agent.
 func (m *Machine) agent(ctx context.Context, c *qmp.Client) (*qga.Client, string, error) {
 	chardevs, err := qmp.Do(ctx, c, qmp.QueryChardev{})
 	if err != nil {

@@ -37,9 +37,9 @@ func (d Directories) untouched() (*Untouched, error) {
 	return u, err
 }
 
-// undo removes what a start has created whose guest has never executed: the images that its engine
-// reports, and the identity that no guest has seen. It does not touch what existed before, what is
-// elsewhere, or what another start may have used since; last is the last state of this start.
+// undo removes the images that a start's engine reports as created, and the identity that no guest
+// has seen. It does not touch what existed before, what is elsewhere, or what another start may
+// have used since; last is the last state of this start.
 func (j *Job) undo(made []string, last runner.State) (err error) {
 	u, d := j.Untouched, j.Directories
 	if u == nil {

@@ -61,7 +61,6 @@ func (u Unit) FileName() string {
 	return "vmop." + namespaceOr(u.Namespace) + "." + u.Name + ".service"
 }
 
-// target is the target that starts the machine with the host.
 func (u Unit) target() string {
 	if u.System {
 		return "multi-user.target"
@@ -69,7 +68,6 @@ func (u Unit) target() string {
 	return "default.target"
 }
 
-// plainPath matches a program's path without characters that are special to systemd.
 var plainPath = regexp.MustCompile(`^/[A-Za-z0-9/_.+@,-]+$`)
 
 // Text returns the unit's file. It is confined as far as QEMU permits: because QEMU opens disks
@@ -105,7 +103,6 @@ func (u Unit) Text() (string, error) {
 	return b.String(), nil
 }
 
-// check refuses what systemd would interpret otherwise.
 func (u Unit) check() error {
 	if len(u.Command) == 0 || !plainPath.MatchString(u.Command[0]) {
 		return fmt.Errorf("systemd cannot run %q: install the program at a path without blanks and special characters", u.Command)
@@ -120,7 +117,6 @@ func (u Unit) check() error {
 	return fmt.Errorf("restart %q: want no, on-failure or always", u.Restart)
 }
 
-// service writes how the machine is started, stopped and restarted.
 func (u Unit) service(line func(format string, args ...any)) {
 	words := []string{u.Command[0]}
 	for _, w := range u.Command[1:] {
@@ -141,12 +137,10 @@ func (u Unit) service(line func(format string, args ...any)) {
 	line("UMask=0077")
 }
 
-// unneededCapabilities are those of root that neither QEMU nor virtiofsd nor a tap interface needs.
 const unneededCapabilities = "CAP_AUDIT_CONTROL CAP_AUDIT_READ CAP_AUDIT_WRITE CAP_BLOCK_SUSPEND CAP_BPF CAP_LEASE " +
 	"CAP_MAC_ADMIN CAP_MAC_OVERRIDE CAP_PERFMON CAP_SYSLOG CAP_SYS_BOOT CAP_SYS_MODULE CAP_SYS_PACCT CAP_SYS_RAWIO " +
 	"CAP_SYS_TIME CAP_SYS_TTY_CONFIG CAP_WAKE_ALARM"
 
-// confineSystem writes the user of a system service, and its restrictions.
 func (u Unit) confineSystem(line func(format string, args ...any)) {
 	if u.User != "" {
 		line("User=%s", u.User)
@@ -171,7 +165,7 @@ func (u Unit) confineSystem(line func(format string, args ...any)) {
 	}
 }
 
-// confine writes the restrictions that QEMU's bridge helper, which becomes root, would not permit.
+// confine must not be used with QEMU's bridge helper, which becomes root.
 func confine(line func(format string, args ...any)) {
 	line("NoNewPrivileges=yes")
 	line("LockPersonality=yes")
@@ -185,8 +179,8 @@ func confine(line func(format string, args ...any)) {
 	line("SystemCallErrorNumber=EPERM")
 }
 
-// unitWord quotes a word of a command line in a unit (systemd.service(5), systemd.syntax(7)),
-// without replacement of specifiers and variables.
+// unitWord quotes a word of a command line (systemd.service(5), systemd.syntax(7)), without
+// replacement of specifiers and variables.
 func unitWord(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -384,8 +378,8 @@ func unitValue(text, key string) string {
 	return line
 }
 
-// renewedText returns a unit's file with the wanted values, and reports whether the file is
-// unmodified. What is not in the manifest is taken from the file.
+// renewedText returns a unit's file with the wanted values and, for the rest, its own; ours reports
+// whether the file is unmodified.
 func renewedText(had string, want Unit) (text string, ours bool, err error) {
 	value := func(key string) string { return unitValue(had, key) }
 	render := func(u Unit) (string, error) {

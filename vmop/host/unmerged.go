@@ -9,9 +9,8 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// checkMerged refuses images that another machine of this host has, too, if a copy of its disks was
-// interrupted: its guest's last writes are not in them, and would be merged into them later,
-// whatever they contain then. d is the machine's own directory.
+// checkMerged refuses images of another machine with an interrupted copy: its guest's last writes
+// would be merged into them later, whatever they contain then. d is the machine's own directory.
 func (h *Host) checkMerged(d Directories, c *runnerconfig.Config) error {
 	others, err := filepath.Glob(filepath.Join(h.root, machinesDir, "*", "*", overlay.Dir))
 	if err != nil {

@@ -67,11 +67,10 @@ func (m *Machine) Usage(ctx context.Context) (Usage, error) {
 	return u, nil
 }
 
-// ticksPerSecond is the unit of times in /proc, the same on all of Linux (USER_HZ).
+// ticksPerSecond is USER_HZ, the same on all of Linux.
 const ticksPerSecond = 100
 
-// parseStat parses /proc/PID/stat (proc_pid_stat(5)): the processor time and the memory of a
-// process.
+// parseStat parses /proc/PID/stat, see proc_pid_stat(5).
 func parseStat(text string, pageSize int) (cpu time.Duration, memory int64, err error) {
 	// The second field is the program's name, which may contain any characters.
 	end := strings.LastIndexByte(text, ')')
@@ -89,7 +88,6 @@ func parseStat(text string, pageSize int) (cpu time.Duration, memory int64, err 
 	return time.Duration(n[0]+n[1]) * (time.Second / ticksPerSecond), n[2] * int64(pageSize), nil
 }
 
-// addTaps adds the traffic of the tap interfaces that a process has open.
 func (u *Usage) addTaps(proc string) error {
 	files, err := filepath.Glob(filepath.Join(proc, "fdinfo", "*"))
 	if err != nil {
@@ -124,7 +122,6 @@ func (u *Usage) addTaps(proc string) error {
 	return nil
 }
 
-// tapName returns the interface of a tun device's descriptor, by its fdinfo; "" for other files.
 func tapName(info string) string {
 	for line := range strings.Lines(info) {
 		if name, ok := strings.CutPrefix(line, "iff:"); ok {

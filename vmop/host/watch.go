@@ -123,8 +123,6 @@ func (h *Host) watch(ctx context.Context, w *fsnotify.Watcher, m Machine, seen f
 	}
 }
 
-// awaitChange waits for a possible change of a machine, and reports whether it was the end of the
-// process.
 func awaitChange(ctx context.Context, w *fsnotify.Watcher, ended <-chan struct{}) (process bool, err error) {
 	for {
 		select {
