@@ -19,7 +19,7 @@ const (
 	AttachmentDetaching Phase = "Detaching"
 	// AttachmentDetached is unplugged, and all of it is closed.
 	AttachmentDetached Phase = "Detached"
-	// AttachmentFailed could not be plugged; the message says why.
+	// AttachmentFailed could not be plugged; the message has the reason.
 	AttachmentFailed Phase = "Failed"
 )
 
@@ -69,7 +69,6 @@ func (d *decider) attachments() {
 	}
 }
 
-// missing handles an attachment of which the guest has no device.
 func (d *decider) missing(a runnerconfig.Attachment, taken map[int]bool, closing string) Attachment {
 	free := d.place(a, taken)
 	switch {

@@ -17,13 +17,10 @@ type verdict int
 
 const (
 	tryNow verdict = iota
-	// tryLater means that the last attempt may still have its effect.
 	tryLater
-	// tryNoMore means that all attempts for this goal were made.
 	tryNoMore
 )
 
-// try decides about an attempt at the part of a step, and records it.
 func (d *decider) try(step Step, goal string) verdict {
 	part := step.part()
 	t := d.out.Memory.Tries[part]
@@ -46,7 +43,6 @@ func (d *decider) try(step Step, goal string) verdict {
 	return tryNow
 }
 
-// givenUp reports whether all attempts at a goal of the step's part were made.
 func (d *decider) givenUp(step Step, goal string) bool {
 	t := d.in.Memory.Tries[step.part()]
 	return t.Goal == goal && t.Count >= maxTries && !d.in.Now.Before(t.Last.Add(pause(t.Count)))

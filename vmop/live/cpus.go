@@ -68,7 +68,6 @@ func (d *decider) cpus() {
 	}
 }
 
-// moreCPUs plugs the lacking CPUs for which there is room.
 func (d *decider) moreCPUs(present, wanted, desired int, lacking []Step) {
 	reach, goal := wanted, d.goal(wanted)
 	if !d.in.Machine.KVM {
@@ -137,7 +136,6 @@ func translationRoom(text string, maximum int) int {
 	return int(regions - (used*regions+all-1)/all)
 }
 
-// plugs returns the steps to fill slots, with unused ids.
 func plugs(free []CPUSlot, used map[string]bool) []Step {
 	var steps []Step
 	next := 1

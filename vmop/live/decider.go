@@ -13,7 +13,6 @@ type decider struct {
 	refusedGrowth string
 }
 
-// goal names what an attempt is for. It differs for each generation of the configuration.
 func (d *decider) goal(what any) string { return fmt.Sprintf("%v in %d", what, d.in.Generation) }
 
 func because(problem string) string {

@@ -10,7 +10,6 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// sector is the unit of QEMU's block layer, in bytes.
 const sector = 512
 
 // WholeSectors rounds the size of a disk in bytes up to a multiple of QEMU's sectors.
@@ -65,8 +64,6 @@ func (d *decider) disks() {
 	}
 }
 
-// unplugged returns the drives of the wanted configuration without those plugged since the machine
-// was started.
 func (d *decider) unplugged() []runnerconfig.Drive {
 	return slices.DeleteFunc(slices.Clone(d.in.Config.Runner.VM.Drives), func(w runnerconfig.Drive) bool {
 		return w.Type != runnerconfig.DriveCD && w.Name != "" &&
@@ -74,8 +71,6 @@ func (d *decider) unplugged() []runnerconfig.Drive {
 	})
 }
 
-// withoutGrown returns the wanted configuration with the start's sizes of grown disks, and without
-// the disks plugged since.
 func (d *decider) withoutGrown() *runnerconfig.Config {
 	c := *d.in.Config
 	c.Runner.VM.Drives = d.unplugged()

@@ -23,8 +23,6 @@ func DisplayProtocols(c *runnerconfig.Config) []string {
 // no other protocol compares less.
 const VNCPasswordBytes = 8
 
-// shortens returns the first of the protocols that does not compare all of a password; "" if all
-// do.
 func shortens(protocols []string) qemucmd.DisplayProtocol {
 	for _, p := range protocols {
 		if p := qemucmd.DisplayProtocol(p); p.PasswordBytes() > 0 {

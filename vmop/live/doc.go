@@ -2,10 +2,10 @@
 // it is as its configuration says, without a restart.
 //
 // [Decide] takes the wanted configuration, what QEMU reported, and the memory of
-// the decisions before. It returns the steps that are missing now, the memory to
-// pass to the next call, conditions that say how far the machine is, and when to
-// look again if no event comes first. The caller executes the steps, tells each
-// one's result by [Memory.Result], observes and decides again:
+// the previous decisions. It returns the steps that are missing now, the memory for
+// the next call, conditions that report how far the machine is as configured, and
+// when to decide again if no event comes first. The caller executes the steps,
+// records each result by [Memory.Result], observes and decides again:
 //
 //	for {
 //		d := live.Decide(live.Input{Config: &cfg, Observed: observe(), Memory: memory, ...})
@@ -19,12 +19,12 @@
 //	}
 //
 // Guests answer late, refuse, or do nothing. A step is therefore repeated with
-// growing pauses, but only a few times; then a condition says what was not
-// reached and why, and nothing more happens until what is desired changes. A part that
-// is stuck never holds another back. The boot processor is never unplugged, in
-// software emulation none is ([UnplugCPU] has why), a medium that the guest
-// ejected is not inserted again, and a machine that is as wanted gets no steps and
-// no time to look again.
+// growing pauses, but only a few times; then a condition reports what was not
+// reached and why, and nothing more happens until the configuration changes. A part
+// that is stuck never delays another one. The boot processor is never unplugged, in
+// software emulation none is (see [UnplugCPU]), a medium that the guest ejected is
+// not inserted again, and a machine that is as configured gets no steps and no time
+// for the next decision.
 //
 // The package is pure: the clock reading is an argument, secrets appear as
 // digests only.

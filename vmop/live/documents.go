@@ -48,8 +48,6 @@ func ChangedDocuments(started, now *runnerconfig.Config) []Document {
 	return out
 }
 
-// changedAnswers returns the document for the answers of Windows' setup, which exist if one of the
-// files does.
 func changedAnswers(was, is *runnerconfig.Sysprep) []Document {
 	digests := func(s *runnerconfig.Sysprep) (secret, all string, there bool) {
 		for _, source := range s.Sources() {

@@ -10,8 +10,7 @@ const (
 	firstQuestion = time.Second
 	// networkCalm is the least time between two queries that only changes of the guest's network or
 	// its signs of life cause: a guest may cause these all the time.
-	networkCalm = 15 * time.Second
-	// networkQuestions is the number of queries after such a change, which precedes the address.
+	networkCalm      = 15 * time.Second
 	networkQuestions = 4
 )
 

@@ -10,7 +10,6 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// problem is why a drive does not have its medium.
 type problem struct{ reason, message string }
 
 func (d *decider) media() {

@@ -7,7 +7,7 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// balloonPage is the granularity of a virtio balloon (virtio 1.2, §5.5), bytes.
+// balloonPage is the granularity of a virtio balloon (virtio 1.2, §5.5), in bytes.
 const balloonPage = 4096
 
 // BalloonTarget is the memory that the guest should have, in bytes: what is requested, up to the

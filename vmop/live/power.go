@@ -50,7 +50,6 @@ func (d *decider) reset() {
 	d.attempt(d.goal(ends), SetResetAction{Ends: ends})
 }
 
-// resetAsked handles a requested reset, and reports whether none is under way.
 func (d *decider) resetAsked() bool {
 	counter, done := resetCounter(d.in.Config), d.in.Memory.ResetCounter
 	switch {
@@ -146,7 +145,6 @@ func (d *decider) power() {
 
 func (d *decider) request() string { return "request " + d.goal(d.in.Power.Number) }
 
-// waitForSpace resumes a machine that was paused for a full disk once there is space.
 func (d *decider) waitForSpace(e IOError) {
 	if !d.out.Memory.Full {
 		d.out.Memory.Full = true

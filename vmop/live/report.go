@@ -172,7 +172,6 @@ type reporter struct {
 	now         time.Time
 }
 
-// last returns the last reported condition, nil if there was none.
 func (r *reporter) last(kind string) *StatusCondition {
 	i := slices.IndexFunc(r.before, func(c StatusCondition) bool { return c.Type == kind })
 	if i < 0 {
@@ -193,7 +192,6 @@ func (r *reporter) set(kind string, status Status, reason, message string) Statu
 	return c
 }
 
-// life sets the conditions Running and Booted, and returns the former.
 func (r *reporter) life(f Facts) StatusCondition {
 	status, booted, reason, message := False, False, ReasonRunnerStarted, "the machine is being started"
 	switch {
@@ -267,14 +265,12 @@ func ClientHosts(clients []Client) string {
 	return strings.Join(hosts, ", ")
 }
 
-// sortedClients returns a sorted copy, with duplicates.
 func sortedClients(clients []Client) []Client {
 	return slices.SortedFunc(slices.Values(clients), func(a, b Client) int {
 		return slices.Compare([]string{a.Host, a.Port, a.Protocol}, []string{b.Host, b.Port, b.Protocol})
 	})
 }
 
-// without is the difference of two multisets.
 func without(list, other []Client) []Client {
 	rest := slices.Clone(other)
 	var out []Client

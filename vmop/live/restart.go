@@ -10,7 +10,6 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// restart reports what of the configuration waits for the next start.
 func (d *decider) restart() {
 	ends, more := d.in.Config.Runner.GuestResetEnds, ""
 	if ends && !d.out.Memory.ResetEnds {
@@ -70,7 +69,6 @@ func GenerationAlone(a, b *runnerconfig.Config) bool {
 	return !reflect.DeepEqual(a, b) && reflect.DeepEqual(x, y)
 }
 
-// withoutLive clears what can be changed while the machine runs.
 func withoutLive(r runnerconfig.Runner) runnerconfig.Runner {
 	r.MachineUID = ""
 	r.Generation, r.GuestShutdownStops, r.GuestResetEnds, r.ResetCounter = 0, false, false, nil
@@ -95,7 +93,6 @@ func withoutLive(r runnerconfig.Runner) runnerconfig.Runner {
 	return r
 }
 
-// differences collects the paths in which two values of one type differ.
 func differences(a, b reflect.Value, path string, out *[]string) {
 	if reflect.DeepEqual(a.Interface(), b.Interface()) {
 		return
