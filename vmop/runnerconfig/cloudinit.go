@@ -20,13 +20,11 @@ func (c *CloudInit) SeedMetaData(uuid string) map[string]string {
 	return out
 }
 
-// cloudInitFile is the form of [CloudInit] in a file.
 type cloudInitFile struct {
 	*plainCloudInit
 	MetaData map[string]json.RawMessage `json:"metaData,omitempty"`
 }
 
-// plainCloudInit is CloudInit without its methods.
 type plainCloudInit CloudInit
 
 // MarshalJSON writes all meta-data under one key.

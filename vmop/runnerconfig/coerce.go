@@ -30,15 +30,12 @@ type visit struct {
 	as   reflect.Type
 }
 
-// coerce converts the scalars of a document to those of a type. The error names line, path, the
-// value found and the expected one.
 func coerce(doc *yaml.Node, t reflect.Type) error {
 	c := coercion{seen: map[visit]bool{}}
 	c.node(doc, t, "")
 	return errors.Join(c.errs...)
 }
 
-// maxCoercionErrors is the number of errors reported of one document.
 const maxCoercionErrors = 20
 
 func (c *coercion) wrong(n *yaml.Node, path string, want string) {
@@ -51,7 +48,6 @@ func (c *coercion) tell(n *yaml.Node, path, what string) {
 	}
 }
 
-// found describes a value in an error.
 func found(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -68,9 +64,8 @@ func found(n *yaml.Node) string {
 func isText(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" }
 
 var (
-	rawType   = reflect.TypeFor[json.RawMessage]()
-	bytesType = reflect.TypeFor[Bytes]()
-	// The values of this type need not be scalars.
+	rawType      = reflect.TypeFor[json.RawMessage]()
+	bytesType    = reflect.TypeFor[Bytes]()
 	metaDataType = reflect.TypeFor[map[string]string]()
 )
 
@@ -141,7 +136,6 @@ func (c *coercion) node(n *yaml.Node, t reflect.Type, path string) {
 	}
 }
 
-// fieldTypes are the types of a struct's fields by their keys.
 func fieldTypes(t reflect.Type) map[string]reflect.Type {
 	out := map[string]reflect.Type{}
 	for i := range t.NumField() {
@@ -194,7 +188,6 @@ func emptied(n *yaml.Node) bool {
 // plain is the only spelling of a number that all YAML readers agree on.
 var plain = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`)
 
-// plainText converts a number or boolean to a string, if its spelling is unambiguous.
 func plainText(n *yaml.Node) bool {
 	if n.Kind != yaml.ScalarNode {
 		return false
@@ -236,10 +229,8 @@ func truth(n *yaml.Node) bool {
 	return true
 }
 
-// decimal is the form of a number in a string.
 var decimal = regexp.MustCompile(`^[+-]?[0-9]+$`)
 
-// whole reads an integer, also if written as 10.0 or in quotes.
 func whole(n *yaml.Node, bits int) bool {
 	if n.Kind != yaml.ScalarNode || len(n.Value) > 64 {
 		return false

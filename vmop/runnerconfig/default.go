@@ -6,7 +6,7 @@ import (
 	"github.com/vmop/sdk/vmop/limits"
 )
 
-// The defaults of VM-Operator's runner for keys that a file leaves out.
+// The defaults of VM-Operator's runner.
 const (
 	defaultFirmware         = "uefi"
 	DefaultMaximumRAM       = Bytes(1 << 30)

@@ -35,7 +35,6 @@ type DisplayPort struct {
 	first bool
 }
 
-// displayFields are the paths of the ports' fields by the ports' names.
 var displayFields = func() map[string]string {
 	fields := map[string]string{}
 	for _, protocol := range limits.DisplayProtocols() {
@@ -147,7 +146,6 @@ func defaultServer(s displayServer) {
 	s.setDefaults()
 }
 
-// loopbackOnly is the address of a server without authentication.
 const loopbackOnly = "127.0.0.1"
 
 // listens returns where a server listens: without a password on the loopback interface only, unless
@@ -213,7 +211,6 @@ func (v *validator) displayServer(s displayServer) {
 	}
 }
 
-// displayPorts refuses a port that two servers would listen on.
 func (v *validator) displayPorts(d *Display) {
 	taken := map[int]string{}
 	for _, s := range d.Servers() {

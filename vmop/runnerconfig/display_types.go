@@ -53,14 +53,13 @@ type VNC struct {
 	Websocket *int `json:"websocket,omitempty"`
 }
 
-// slots iterates over the slots of servers in a display. A protocol needs a field above, its line
-// here, and a type with the methods of [displayServer].
+// slots needs a line for each protocol, which also needs a field above and a type with the methods
+// of [displayServer].
 func (d *Display) slots(yield func(displaySlot) bool) {
 	_ = yield(slotAt(&d.SPICE)) &&
 		yield(slotAt(&d.VNC))
 }
 
-// servers iterates over the servers of a display: none for nil.
 func (d *Display) servers(yield func(displayServer) bool) {
 	if d == nil {
 		return

@@ -5,39 +5,32 @@ import (
 	"github.com/vmop/sdk/vmop/qemucmd"
 )
 
-// displayServer is the configuration of one protocol, for code that handles all of them. Facts that
-// do not depend on a configuration are in the table of package limits.
+// displayServer is the configuration of one protocol. Facts that do not depend on a configuration
+// are in the table of package limits.
 type displayServer interface {
 	write(w *jsonwriter.Writer)
 	protocol() qemucmd.DisplayProtocol
 	// port returns the field of a port, by its index in the table: first the one that a socket
 	// replaces.
 	port(i int) **int
-	// place returns the other fields of where it listens.
 	place() (address, socket *string)
 	// open returns the field that admits any client without a password; nil if the protocol has
 	// none.
 	open() *bool
-	// setDefaults and validate handle the fields that only this protocol has.
 	setDefaults()
 	validate(v *validator)
-	// machine adds the server to a machine's display.
 	machine(d *qemucmd.Display, at listening, password bool)
 }
 
-// listening is where a server listens: at a port, or on a socket.
 type listening struct {
 	address, socket string
 	port            int
 }
 
 type displaySlot interface {
-	// server returns the configured server, if any.
 	server() (displayServer, bool)
 	protocol() string
-	// add sets an unconfigured server.
 	add() displayServer
-	// unshare replaces the server by a copy, if there is one.
 	unshare()
 }
 

@@ -42,7 +42,6 @@ type writer[T any] interface {
 	write(w *jsonwriter.Writer)
 }
 
-// member writes a structure unless p is nil.
 func member[T any, P writer[T]](w *jsonwriter.Writer, key string, p P) {
 	if p != nil {
 		w.Key(key)
@@ -50,7 +49,6 @@ func member[T any, P writer[T]](w *jsonwriter.Writer, key string, p P) {
 	}
 }
 
-// items writes a list; null if it is nil.
 func items[T any, P writer[T]](w *jsonwriter.Writer, key string, list []T) {
 	w.Key(key)
 	if list == nil {
@@ -92,7 +90,7 @@ func raw(w *jsonwriter.Writer, key string, r json.RawMessage) {
 }
 
 func (c *CloudInit) write(w *jsonwriter.Writer) {
-	if len(c.MetaDataValues) > 0 { // rare
+	if len(c.MetaDataValues) > 0 {
 		all, err := c.MarshalJSON()
 		w.Fail(err)
 		w.Raw(all)

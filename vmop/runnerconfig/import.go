@@ -226,7 +226,6 @@ type Imported struct {
 	Final bool   `json:"final,omitempty"`
 }
 
-// maxImportError is how much of an error is reported, in bytes.
 const maxImportError = 1000
 
 // Encode returns the result as a container's termination message.

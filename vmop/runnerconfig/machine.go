@@ -235,8 +235,7 @@ func networks(nets []Network, uuid string, taps map[int]Tap) []qemucmd.Network {
 	return out
 }
 
-// drives splits the list into CD drives and disks. If ordered and no drive has a boot index, the
-// order of the list is the boot order.
+// drives takes the order of the list as the boot order if ordered and no drive has a boot index.
 func drives(list []Drive, facts []DriveFacts, ordered bool) (cds []qemucmd.CDDrive, disks []qemucmd.Disk) {
 	for _, d := range list {
 		ordered = ordered && d.BootIndex == nil
@@ -294,8 +293,7 @@ func (vm *VM) AttachmentSerial(uid string) string {
 // maxSerial is virtio's limit of a disk's serial number (virtio 1.2, §5.2.6.1), in bytes.
 const maxSerial = 20
 
-// serial derives a disk's serial number from its name, or from the last component of its path. It
-// depends on the disks before it only if two disks have one name.
+// serial depends on the disks before it only if two disks have one name.
 func serial(d Drive, taken map[string]bool) string {
 	s := first(d.Name, path.Base(d.Where()))
 	if len(s) > maxSerial || taken[s] {

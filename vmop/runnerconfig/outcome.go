@@ -87,7 +87,6 @@ func (o Outcome) ExitCode() int {
 	}
 }
 
-// maxTerminationMessage is Kubernetes' limit of a termination message, in bytes.
 const maxTerminationMessage = 4096
 
 // TerminationMessage is the outcome as a line of JSON, short enough for a container's termination

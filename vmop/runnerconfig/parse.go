@@ -16,7 +16,6 @@ import (
 var ErrNoRunner = errors.New(`the key "/Runner" is missing`)
 
 const (
-	// runnerName is the key that selects the component.
 	runnerName = "/Runner"
 
 	maxFile     = 2 << 20
@@ -128,7 +127,6 @@ func hasPath(doc json.RawMessage, keys ...string) bool {
 	return true
 }
 
-// unknownKeys collects the keys of doc for which t has no field.
 func unknownKeys(doc json.RawMessage, t reflect.Type, path string, out *[]string) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

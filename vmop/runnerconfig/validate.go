@@ -75,7 +75,6 @@ func (v *validator) cpus(vm *VM) {
 	}
 }
 
-// topologyCPUs is the product of the configured topology; 0 if none is.
 func (vm *VM) topologyCPUs() int {
 	product := 0
 	for _, n := range []int{vm.Sockets, vm.DiesPerSocket, vm.CoresPerDie, vm.ThreadsPerCore} {
@@ -219,7 +218,6 @@ func (v *validator) shares(shares []Share) {
 	}
 }
 
-// attachments checks the names of devices, and the addresses to connect to.
 func (v *validator) attachments(list []Attachment) {
 	const at = "vm.attachments"
 	seen := map[string]int{}

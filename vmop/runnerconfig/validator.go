@@ -14,7 +14,6 @@ func (v *validator) add(path, format string, args ...any) {
 	v.errs = append(v.errs, &Error{Path: path, Reason: fmt.Sprintf(format, args...)})
 }
 
-// name checks the name of a directory and of a QEMU machine.
 func (v *validator) name(path, s string) {
 	switch {
 	case s == "":
@@ -32,7 +31,6 @@ func (v *validator) oneOf(path, s string, allowed ...string) {
 	}
 }
 
-// limit adds the error of a check of package limits.
 func (v *validator) limit(path string, value any, problem error) bool {
 	if problem == nil {
 		return true
