@@ -18,12 +18,10 @@ import (
 
 const (
 	// askTimeout bounds all queries together, which take 0.2 seconds.
-	askTimeout = 30 * time.Second
-	// quitTimeout bounds the wait for QEMU to end before it is killed.
+	askTimeout  = 30 * time.Second
 	quitTimeout = 2 * time.Second
 )
 
-// askQEMU starts QEMU with a machine without hardware and queries what it supports.
 func askQEMU(ctx context.Context, qemu string) (h qemucmd.Host, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -63,7 +61,7 @@ func socketPair() (net.Conn, *os.File, error) {
 		return nil, nil, fmt.Errorf("socketpair: %w", err)
 	}
 	ours, theirs := os.NewFile(uintptr(fds[0]), "monitor"), os.NewFile(uintptr(fds[1]), "monitor")
-	conn, err := net.FileConn(ours) // it duplicates the descriptor
+	conn, err := net.FileConn(ours)
 	if err = errors.Join(err, ours.Close()); err != nil {
 		return nil, nil, errors.Join(err, theirs.Close())
 	}

@@ -35,7 +35,6 @@ type identity struct {
 	Modules []fileIdentity `json:"modules,omitempty"`
 }
 
-// moduleDirs are the distributions' directories for QEMU's modules.
 func moduleDirs() []string {
 	dirs := []string{"/usr/lib/x86_64-linux-gnu/qemu", "/usr/lib64/qemu-kvm", "/usr/lib64/qemu", "/usr/lib/qemu"}
 	if dir := os.Getenv("QEMU_MODULE_DIR"); dir != "" {
@@ -91,7 +90,6 @@ type entry struct {
 	KVMBoot string `json:"kvmBoot,omitempty"`
 }
 
-// cache is the cache file of one QEMU binary.
 type cache struct {
 	path     string // "" without a cache
 	identity identity
@@ -136,10 +134,8 @@ func (c cache) facts() (qemucmd.Host, error) {
 	return c.old.Host, nil
 }
 
-// kvmSeen reports whether a guest was seen to execute since the host booted.
 func (c cache) kvmSeen() bool { return c.boot != "" && c.old.KVMBoot == c.boot }
 
-// store replaces the cache file if it would change.
 func (c cache) store(h qemucmd.Host, kvm KVM) error {
 	if c.path == "" {
 		return nil

@@ -4,8 +4,7 @@
 // [Probe] is all that most users need. It asks QEMU itself over QMP, on a
 // machine without hardware, rather than reading help texts or guessing from
 // version numbers; it looks for firmware images, swtpm and the bridge helper;
-// and it finds out whether KVM really executes a guest, by letting one say
-// something:
+// and it checks that KVM really executes a guest, by running one:
 //
 //	result, err := hostprobe.Probe(ctx, hostprobe.Options{CacheDir: dir})
 //	if err != nil { … }

@@ -35,7 +35,6 @@ func findQEMU(given string) (string, error) {
 	return "", &NotFoundError{Searched: append([]string{qemuName + " in PATH"}, places...)}
 }
 
-// findExecutable returns the first that exists: the name in PATH, then the places.
 func findExecutable(name string, places ...string) string {
 	if p, err := exec.LookPath(name); err == nil {
 		if abs, err := filepath.Abs(p); err == nil {

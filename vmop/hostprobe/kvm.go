@@ -73,7 +73,6 @@ func refusal(device string, err error) string {
 		err, stat.Gid, info.Mode().Perm())
 }
 
-// virtualizes reports whether /proc/cpuinfo lists the processor's virtualization extensions.
 func virtualizes(cpuinfo string) bool {
 	for line := range strings.Lines(cpuinfo) {
 		key, flags, _ := strings.Cut(line, ":")
@@ -90,7 +89,6 @@ func virtualizes(cpuinfo string) bool {
 	return false
 }
 
-// runGuest starts a machine whose firmware writes the proof to its serial port, and waits for it.
 func runGuest(ctx context.Context, qemu string, timeout time.Duration, accel ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -126,7 +124,6 @@ func runGuest(ctx context.Context, qemu string, timeout time.Duration, accel ...
 	return errors.Join(ctx.Err(), fmt.Errorf("a guest that was started did not execute: %w", run.end(0)))
 }
 
-// memoryFile returns an anonymous file with this content.
 func memoryFile(name string, content []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
 	if err != nil {

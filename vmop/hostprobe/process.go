@@ -12,7 +12,6 @@ import (
 	"time"
 )
 
-// process is a QEMU that was started to be examined.
 type process struct {
 	cmd    *exec.Cmd
 	stderr bytes.Buffer
@@ -21,7 +20,6 @@ type process struct {
 	err    error
 }
 
-// start runs QEMU until it ends, end is called, or ctx is done.
 func start(ctx context.Context, qemu string, files []*os.File, args ...string) (*process, error) {
 	p := &process{cmd: exec.CommandContext(ctx, qemu, args...), done: make(chan struct{}), stdout: newOutput()}
 	p.cmd.ExtraFiles = files
@@ -38,7 +36,6 @@ func start(ctx context.Context, qemu string, files []*os.File, args ...string) (
 	return p, nil
 }
 
-// end waits for the process, kills it once patience is over, and returns its error with its output.
 func (p *process) end(patience time.Duration) error {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -56,14 +53,12 @@ func (p *process) end(patience time.Duration) error {
 	return p.err
 }
 
-// output waits for a text in the output of a process.
 type output struct {
 	mu   sync.Mutex
 	text []byte
 	seen chan struct{}
 }
 
-// proof is the output of the throwaway guest.
 const proof = "vmop"
 
 func newOutput() *output { return &output{seen: make(chan struct{})} }

@@ -11,11 +11,10 @@ import (
 	"github.com/vmop/sdk/vmop/qemucmd"
 )
 
-// helpTimeout bounds virtiofsd --help.
 const helpTimeout = 10 * time.Second
 
-// findVirtioFSD finds virtiofsd, the newest first: Debian 12 has QEMU's former C version at the
-// last path.
+// findVirtioFSD finds virtiofsd, the newest first: in Debian 12 it is at the path of the former
+// server.
 func findVirtioFSD(ctx context.Context) qemucmd.VirtioFSD {
 	path := findExecutable("virtiofsd",
 		"/usr/libexec/virtiofsd", // Debian 13, Fedora
@@ -38,7 +37,6 @@ func findVirtioFSD(ctx context.Context) qemucmd.VirtioFSD {
 	return v
 }
 
-// judgeVirtioFSD interprets the output of --help.
 func judgeVirtioFSD(help []byte) qemucmd.VirtioFSD {
 	return qemucmd.VirtioFSD{
 		Former:   !bytes.Contains(help, []byte("--shared-dir")),
@@ -46,8 +44,7 @@ func judgeVirtioFSD(help []byte) qemucmd.VirtioFSD {
 	}
 }
 
-// mayUnshare reports whether a program can be started in the namespaces that virtiofsd creates:
-// without root, by a user namespace.
+// mayUnshare reports whether a program can be started in the namespaces that virtiofsd creates.
 func mayUnshare(ctx context.Context, program string, user uintptr) bool {
 	cmd := exec.CommandContext(ctx, program, "--help")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: user | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET}
