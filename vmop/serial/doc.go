@@ -6,8 +6,8 @@
 //	defer raw.Restore()
 //	end, err := (&serial.View{Conn: conn, Stdin: os.Stdin, Stdout: os.Stdout, Keys: true}).Run(ctx)
 //
-// What a guest prints steers the terminal, which is the purpose of a console: it is not
-// for output that nobody has asked to see.
+// A guest's output controls the terminal, which is the purpose of a console: show it only
+// to a user who has asked for it.
 //
 // # Stability
 //
