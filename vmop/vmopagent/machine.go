@@ -86,13 +86,11 @@ type State struct {
 	Message string
 }
 
-// belief is what is known about who is logged in.
 type belief struct {
 	known bool
 	user  string // "" is no user
 }
 
-// command was sent and is not answered yet.
 type command struct {
 	user     string // "" is a logout
 	deadline time.Time
@@ -113,7 +111,7 @@ type Machine struct {
 	wanted    string
 	target    string // wanted, or "" if that cannot be sent
 	connected bool
-	greeted   time.Time // when the latest agent said 220
+	greeted   time.Time // when the latest agent sent 220
 	closed    time.Time // when the port was closed last
 	confirmed belief
 	sent      []command // in the order in which they will be answered
@@ -232,7 +230,6 @@ func (m *Machine) State() State {
 	return s
 }
 
-// begin starts over with the desired user.
 func (m *Machine) begin() {
 	m.attempts, m.retryAt, m.refused = 0, time.Time{}, false
 	m.failure, m.message = NoFailure, ""
@@ -242,7 +239,6 @@ func (m *Machine) begin() {
 	}
 }
 
-// arrive handles the greeting of an agent, the first or another one.
 func (m *Machine) arrive(now time.Time) {
 	m.leave()
 	m.connected = true
@@ -347,7 +343,6 @@ func (m *Machine) pause(now time.Time) {
 	m.retryAt = now.Add(m.config.Retry << min(max(m.attempts-1, 0), 10))
 }
 
-// underWay reports whether an answer is awaited.
 func (m *Machine) underWay() bool {
 	for _, c := range m.sent {
 		if !c.late {
@@ -357,7 +352,6 @@ func (m *Machine) underWay() bool {
 	return false
 }
 
-// pending reports whether a command is to be sent.
 func (m *Machine) pending() bool {
 	return m.connected && !m.refused && m.attempts < m.config.Attempts && m.confirmed != belief{true, m.target}
 }
@@ -399,7 +393,6 @@ func checkUser(user string) error {
 	return nil
 }
 
-// printable makes the guest's text safe for a status.
 func printable(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {

@@ -116,7 +116,6 @@ func write(conn net.Conn, lines []string) error {
 	return nil
 }
 
-// read sends lines until the connection ends or stop is closed, and closes lines then.
 func read(conn io.Reader, lines chan<- string, stop <-chan struct{}) error {
 	defer close(lines)
 	r := bufio.NewReaderSize(conn, maxLine)
