@@ -12,7 +12,6 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// displayQueries returns a query for each display protocol.
 func (r *Report) displayQueries() []func(context.Context, *qmp.Client) error {
 	return []func(context.Context, *qmp.Client) error{r.querySPICE, r.queryVNC}
 }
@@ -68,7 +67,6 @@ func wantedDisplays(d *spec.Display) []string {
 	return out
 }
 
-// displayRows has one row for each protocol that is served or wanted, and at least one row.
 func (r *Report) displayRows(wanted []string) [][2]string {
 	var rows [][2]string
 	served := map[string]bool{}

@@ -10,7 +10,7 @@
 // [Report.Query] fills a report in from any QEMU. [WriteImage] is the same for what
 // package imageinspect finds out about an image.
 //
-// Nothing that a guest has said reaches a terminal unescaped by these functions.
+// These functions escape a guest's text for the terminal.
 //
 // # Stability
 //

@@ -90,7 +90,6 @@ func (r *Guest) interfaceRows() [][]string {
 	return rows
 }
 
-// conditionRows returns the conditions in the form of kubectl describe.
 func conditionRows(conditions []Condition, now time.Time) [][]string {
 	var rows [][]string
 	for _, c := range conditions {
@@ -109,7 +108,6 @@ type Condition struct {
 	Message            string
 }
 
-// notReady returns why a machine that runs is not ready.
 func notReady(m *host.Machine) string {
 	switch {
 	case m.Ready() == live.True:

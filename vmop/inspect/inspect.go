@@ -59,7 +59,6 @@ func stored(m *host.Machine, now time.Time) (Report, error) {
 	return r, nil
 }
 
-// wanted reads the manifest of a machine; nil if there is none.
 func wanted(file string) (*Wanted, error) {
 	data, err := os.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) {

@@ -47,7 +47,6 @@ func (r *Report) queryIdentity(ctx context.Context, c *qmp.Client) error {
 	return nil
 }
 
-// stringOf decodes a JSON string; it returns "" for anything else.
 func stringOf(raw json.RawMessage) string {
 	var s string
 	_ = json.Unmarshal(raw, &s)

@@ -81,7 +81,6 @@ func (r *Report) WriteText(w io.Writer) error {
 	return textout.Section(w, []string{"KEPT", "FILE", "SIZE"}, r.keptRows())
 }
 
-// comparison returns the properties that a manifest also has.
 func (r *Report) comparison() [][]string {
 	var rows [][]string
 	add := func(name, actual, manifest string) {
