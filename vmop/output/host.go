@@ -8,14 +8,14 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// Disk is a disk of a machine of this host: disk list. metadata.name is that in the
-// manifest, as is name.
+// Disk is a disk of a machine of this host: disk list. metadata.name is the name in the manifest,
+// as is name.
 type Disk struct {
 	metav1.TypeMeta    `json:",inline"`
 	metav1.ObjectMeta  `json:"metadata"`
 	VirtualMachineName string `json:"virtualMachineName"`
 	DiskUse            `json:",inline"`
-	// Own says that it is an image that the machine makes in its own directory.
+	// Own is true for an image that the machine creates in its own directory.
 	Own bool `json:"own,omitempty"`
 }
 
@@ -25,10 +25,10 @@ type Snapshot struct {
 	metav1.ObjectMeta  `json:"metadata"`
 	VirtualMachineName string         `json:"virtualMachineName"`
 	Disks              []SnapshotDisk `json:"disks"`
-	// Allocated is what the copies had on their storage when they were made.
+	// Allocated is the space that the copies took on their storage when they were created.
 	Allocated *resource.Quantity `json:"allocated"`
-	// Running says that the machine ran meanwhile; Frozen that its guest agent had all
-	// written that its file systems have, and Unfrozen why not.
+	// Running is true if the machine ran meanwhile; Frozen if its guest agent had frozen the file
+	// systems, and Unfrozen is why not.
 	Running  bool   `json:"running,omitempty"`
 	Frozen   bool   `json:"frozen,omitempty"`
 	Unfrozen string `json:"unfrozen,omitempty"`
@@ -37,27 +37,25 @@ type Snapshot struct {
 // SnapshotDisk is a disk in a snapshot.
 type SnapshotDisk struct {
 	Name string `json:"name"`
-	// File is the name of the copy in the snapshot's directory, Path the image that it
-	// was made of.
+	// File is the name of the copy in the snapshot's directory, Path the copied image.
 	File string `json:"file"`
 	Path string `json:"path"`
 	// FileSize is the length of the copy.
 	FileSize *resource.Quantity `json:"fileSize"`
-	// Template says that the disk's image is one that the machine makes.
+	// Template is true if the disk's image is one that the machine creates.
 	Template bool `json:"template,omitempty"`
 }
 
 // CachedImage is an image that was fetched to this host: image list.
 type CachedImage struct {
 	metav1.TypeMeta `json:",inline"`
-	// metadata.name is the digest, metadata.creationTimestamp when it was fetched.
+	// metadata.name is the digest, metadata.creationTimestamp the time of the fetch.
 	metav1.ObjectMeta `json:"metadata"`
-	// Digest is sha256:HEX of what the source has, SHA512 that of the file if somebody
-	// asked for it.
+	// Digest is sha256:HEX of the source's content, SHA512 that of the file if it was requested.
 	Digest string `json:"digest"`
 	SHA512 string `json:"sha512,omitempty"`
-	// Sources are where it came from, PathInImage is that of the disk in a container
-	// image, if somebody chose one.
+	// Sources are where it was fetched from; PathInImage is the path of the disk in a container
+	// image, if one was chosen.
 	Sources     []string `json:"sources"`
 	PathInImage string   `json:"pathInImage,omitempty"`
 	// Path is the file with the image. It must not be changed.
@@ -65,36 +63,36 @@ type CachedImage struct {
 	Format    string             `json:"format"`
 	Size      *resource.Quantity `json:"size"`
 	Allocated *resource.Quantity `json:"allocated"`
-	// LastUsed is when a disk was made of it last, or it was asked for.
+	// LastUsed is when it was last requested, or a disk was created from it.
 	LastUsed metav1.Time `json:"lastUsed"`
-	// InUse says by what it is in use, and that it cannot be deleted now.
+	// InUse is what uses it, so that it cannot be deleted now.
 	InUse string `json:"inUse,omitempty"`
 }
 
-// DiskImage is what is in an image: inspect FILE.
+// DiskImage is the content of an image: inspect FILE.
 type DiskImage struct {
 	metav1.TypeMeta `json:",inline"`
 	Path            string `json:"path"`
-	// Format is what the image looks like. A file in no known format is raw.
+	// Format is the detected format. A file in no known format is raw.
 	Format string `json:"format"`
-	// Size is what a guest has of it, FileSize the length of the file or block device,
-	// and Allocated what that takes of the storage, 0 for block devices.
+	// Size is the size of the disk that a guest sees, FileSize the length of the file or block
+	// device, and Allocated the space it takes on the storage, 0 for block devices.
 	Size      *resource.Quantity `json:"size,omitempty"`
 	FileSize  *resource.Quantity `json:"fileSize"`
 	Allocated *resource.Quantity `json:"allocated,omitempty"`
-	// Refused says why the image cannot be a machine's disk.
+	// Refused is why the image cannot be a machine's disk.
 	Refused        string          `json:"refused,omitempty"`
 	Qcow2          *Qcow2          `json:"qcow2,omitempty"`
 	PartitionTable *PartitionTable `json:"partitionTable,omitempty"`
-	// FileSystem is what fills the whole disk.
+	// FileSystem is set if one fills the whole disk.
 	FileSystem *FileSystem `json:"fileSystem,omitempty"`
 	// NoCloud has the documents of a cloud-init seed. They often hold passwords.
 	NoCloud *NoCloud `json:"noCloud,omitempty"`
-	// Notes say what could not be examined, and why.
+	// Notes are what could not be examined, and why.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Qcow2 is what the header of a qcow2 image says.
+// Qcow2 is the content of a qcow2 image's header.
 type Qcow2 struct {
 	Version              int                `json:"version"`
 	ClusterSize          *resource.Quantity `json:"clusterSize"`
@@ -125,7 +123,7 @@ type Partition struct {
 	FileSystem *FileSystem        `json:"fileSystem,omitempty"`
 }
 
-// FileSystem is a recognised content of a disk or partition, by the names of blkid.
+// FileSystem is a file system of a disk or partition, by the names of blkid.
 type FileSystem struct {
 	Type  string `json:"type"`
 	Label string `json:"label,omitempty"`
@@ -141,14 +139,14 @@ type NoCloud struct {
 	NetworkConfig *string `json:"networkConfig,omitempty"`
 }
 
-// Version is what vmop-cli is, and the QEMU that it finds: version.
+// Version is the version of vmop-cli and of the QEMU that it finds: version.
 type Version struct {
 	metav1.TypeMeta `json:",inline"`
 	ClientVersion   ClientVersion `json:"clientVersion"`
 	QEMU            FoundQEMU     `json:"qemu"`
 }
 
-// ClientVersion is what vmop-cli is, by the names of kubectl version.
+// ClientVersion is the version of vmop-cli, by the names of kubectl version.
 type ClientVersion struct {
 	GitVersion string `json:"gitVersion"`
 	GoVersion  string `json:"goVersion"`
@@ -160,82 +158,80 @@ type ClientVersion struct {
 type FoundQEMU struct {
 	Version string `json:"version,omitempty"`
 	Path    string `json:"path,omitempty"`
-	// Problem says why there is none that can be used.
+	// Problem is why no usable QEMU was found.
 	Problem string `json:"problem,omitempty"`
 }
 
-// Severity is what a finding in a manifest means for whoever uses it.
+// Severity is the severity of a finding in a manifest.
 type Severity string
 
-// With an error nothing is done with a manifest; a warning says what is not as it was
-// probably meant, and a note what somebody should know.
+// A manifest with an error is not used. A warning reports what is probably not as intended, a note
+// what is good to know.
 const (
 	SeverityError   Severity = "error"
 	SeverityWarning Severity = "warning"
 	SeverityNote    Severity = "note"
 )
 
-// ManifestFinding is what there is to say of a manifest: validate.
+// ManifestFinding is a finding in a manifest: validate.
 type ManifestFinding struct {
 	metav1.TypeMeta `json:",inline"`
-	// InvolvedObject is what it is about, if the file could be read so far, and its
-	// FieldPath the field, such as spec.vm.disks[2].cdrom.image.
+	// InvolvedObject is the object, if the file could be read so far, and its FieldPath the field,
+	// such as spec.vm.disks[2].cdrom.image.
 	InvolvedObject *corev1.ObjectReference `json:"involvedObject,omitempty"`
-	// Path is the file as it was named, <stdin> for the standard input, and Line the line
-	// in it, counted from 1; it is missing where nobody knows it.
+	// Path is the file as it was named, <stdin> for the standard input, and Line the line in it,
+	// counted from 1; it is missing if unknown.
 	Path     string   `json:"path"`
 	Line     int      `json:"line,omitempty"`
 	Severity Severity `json:"severity"`
-	// Message says what was found and what would be right.
+	// Message describes what was found and what would be right.
 	Message string `json:"message"`
 }
 
-// HostFinding is one thing that this host has for machines, or lacks: doctor.
+// HostFinding is one thing that this host offers for machines, or lacks: doctor.
 type HostFinding struct {
 	metav1.TypeMeta `json:",inline"`
-	// Subject is what it is about, such as KVM.
+	// Subject is the subject of the finding, such as KVM.
 	Subject string `json:"subject"`
 	// Status is OK, Limited or Broken.
 	Status string `json:"status"`
-	// Message says what there is, Do what would help.
+	// Message describes the finding, Do a remedy.
 	Message string `json:"message"`
 	Do      string `json:"do,omitempty"`
 }
 
-// TakeoverFinding is one thing to know before a cluster of VM-Operator is taken over:
-// takeover.
+// TakeoverFinding is a finding about a cluster of VM-Operator before it is taken over: takeover.
 type TakeoverFinding struct {
 	metav1.TypeMeta `json:",inline"`
-	// InvolvedObject is what it is about; nil for the whole cluster. FieldPath is the
-	// field of it, if it is about one.
+	// InvolvedObject is the object, with its FieldPath if the finding is about a field; nil for the
+	// whole cluster.
 	InvolvedObject *corev1.ObjectReference `json:"involvedObject,omitempty"`
 	// Urgency is before, differs or note.
 	Urgency string `json:"urgency"`
 	Topic   string `json:"topic"`
-	// Message says what is found and what it leads to, Do what to do about it.
+	// Message describes the finding and its consequence, Do what to do about it.
 	Message string `json:"message"`
 	Do      string `json:"do,omitempty"`
 }
 
-// Leftover is what a deleted machine has left in a cluster: leftovers. The metadata are
-// those of the object that is left.
+// Leftover is an object that a deleted machine has left in a cluster: leftovers. The metadata are
+// those of the object.
 type Leftover struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	// ObjectKind is the kind of the object, PersistentVolumeClaim or Secret.
 	ObjectKind         string `json:"objectKind"`
 	VirtualMachineName string `json:"virtualMachineName"`
-	// Size is that of a volume claim.
+	// Size is the size of a volume claim.
 	Size *resource.Quantity `json:"size,omitempty"`
-	// DeleteCommand would delete it.
+	// DeleteCommand is a command that deletes it.
 	DeleteCommand string `json:"deleteCommand"`
 }
 
-// GuestInfo is what a guest agent says: guest info. The names are those of a machine's
-// status.
+// GuestInfo is what a guest agent reports: guest info. The names are those of a machine's status.
 type GuestInfo struct {
 	metav1.TypeMeta `json:",inline"`
-	// AgentVersion is that of the agent.
+	// AgentVersion is the version of the agent.
 	AgentVersion string      `json:"agentVersion"`
 	HostName     string      `json:"hostName,omitempty"`
 	OSInfo       *OSInfo     `json:"osinfo,omitempty"`
@@ -251,13 +247,13 @@ type OSInfo struct {
 	Machine       string `json:"machine,omitempty"`
 }
 
-// DisplayConnection is how a viewer gets to a display: spice and vnc with --print.
+// DisplayConnection is how a viewer connects to a display: spice and vnc with --print.
 type DisplayConnection struct {
 	metav1.TypeMeta `json:",inline"`
 	// Protocol is spice or vnc.
 	Protocol string `json:"protocol"`
 	URI      string `json:"uri"`
-	// Path is that of a UNIX socket; Host and Port are for TCP.
+	// Path is the path of a UNIX socket; Host and Port are for TCP.
 	Path string `json:"path,omitempty"`
 	Host string `json:"host,omitempty"`
 	Port int    `json:"port,omitempty"`
@@ -265,7 +261,7 @@ type DisplayConnection struct {
 	Auth string `json:"auth"`
 }
 
-// DisplayProxy is the port that leads to a display: spice and vnc with --proxy-only.
+// DisplayProxy is the port of a proxy to a display: spice and vnc with --proxy-only.
 type DisplayProxy struct {
 	metav1.TypeMeta `json:",inline"`
 	Host            string `json:"host"`

@@ -9,7 +9,7 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// APIVersion is that of the kinds that no API has.
+// APIVersion is the API version of the kinds that no API has.
 const APIVersion = "cli." + names.Group + "/v1"
 
 // Kind is a kind of object that vmop-cli prints.
@@ -19,7 +19,7 @@ type Kind struct {
 	Type reflect.Type
 }
 
-// Kinds are all of them but List, sorted by their names.
+// Kinds returns all kinds but List, sorted by their names.
 func Kinds() []Kind {
 	machines := spec.GroupVersion().String()
 	return []Kind{

@@ -15,21 +15,21 @@ type Machine struct {
 	Observed Observed `json:"observed,omitzero"`
 }
 
-// Observed is what vmop-cli sees of a machine beside what the API has of it. list has
-// only what it knows without asking the machine's QEMU or the cluster for more.
+// Observed is what vmop-cli observes of a machine beyond the fields of the API. list fills only
+// what it knows without querying the machine's QEMU or the cluster further.
 type Observed struct {
-	// Message says in words what the machine waits for, or what is wrong with it.
+	// Message describes what the machine waits for, or what is wrong with it.
 	Message string `json:"message,omitempty"`
-	// NextStep says in words what to do next, with the commands for it: describe.
+	// NextStep describes what to do next, with the commands for it: describe.
 	NextStep string `json:"nextStep,omitempty"`
-	// UUID is the identity that the guest sees, as far as it is known.
+	// UUID is the identity that the guest sees, if known.
 	UUID string `json:"uuid,omitempty"`
-	// Host is where a machine of one host is, Pod that of a machine of a cluster.
+	// Host is set for a machine of one host, Pod for a machine of a cluster.
 	Host *Host `json:"host,omitempty"`
 	Pod  *Pod  `json:"pod,omitempty"`
-	// QEMU is what QEMU says of itself, of a machine of this host that runs.
+	// QEMU is what QEMU reports about a running machine of this host.
 	QEMU *QEMU `json:"qemu,omitempty"`
-	// Guest is what the agents in the guest have told beside what the status has.
+	// Guest is what the agents in the guest have reported beyond the status.
 	Guest    *Guest    `json:"guest,omitempty"`
 	Disks    []DiskUse `json:"disks,omitempty"`
 	Networks []Network `json:"networks,omitempty"`
@@ -37,18 +37,18 @@ type Observed struct {
 	Shares   []Share   `json:"shares,omitempty"`
 	Displays []Display `json:"displays,omitempty"`
 	Agents   []Agent   `json:"agents,omitempty"`
-	// Kept are the files with what else the guest depends on.
+	// Kept are files with other state that the guest depends on.
 	Kept []KeptFile `json:"kept,omitempty"`
 }
 
-// Host is where a machine of one host is.
+// Host locates a machine of one host.
 type Host struct {
 	DataDir    string `json:"dataDir,omitempty"`
 	RuntimeDir string `json:"runtimeDir,omitempty"`
-	// RunnerPID and QEMUPID are processes; they are missing where there is none.
+	// RunnerPID and QEMUPID are missing if the process does not run.
 	RunnerPID int `json:"runnerPid,omitempty"`
 	QEMUPID   int `json:"qemuPid,omitempty"`
-	// Enabled says that systemd starts the machine with this host.
+	// Enabled is true if systemd starts the machine with this host.
 	Enabled bool `json:"enabled,omitempty"`
 }
 
@@ -57,52 +57,52 @@ type Pod struct {
 	Phase    corev1.PodPhase `json:"phase"`
 	NodeName string          `json:"nodeName,omitempty"`
 	PodIP    string          `json:"podIP,omitempty"`
-	// Image is that of the runner.
+	// Image is the image of the runner.
 	Image string `json:"image,omitempty"`
 	// Claims are the names of the volume claims.
 	Claims []string `json:"claims,omitempty"`
 }
 
-// QEMU is what QEMU says of itself.
+// QEMU is what QEMU reports about a machine.
 type QEMU struct {
-	// RunState is QEMU's word for what the guest does.
+	// RunState is QEMU's run state.
 	RunState string `json:"runState,omitempty"`
 	// UptimeSeconds is the time since the guest began to execute.
 	UptimeSeconds int64 `json:"uptimeSeconds,omitempty"`
-	// MaximumCPUs is how many the machine can have, MaximumRAM what its memory is of
-	// which status.ram is what the balloon leaves to the guest.
+	// MaximumCPUs and MaximumRAM are what the machine can have; status.ram is the part of
+	// MaximumRAM that the balloon leaves to the guest.
 	MaximumCPUs int                `json:"maximumCpus,omitempty"`
 	MaximumRAM  *resource.Quantity `json:"maximumRam,omitempty"`
 }
 
-// Guest is what the agents have told.
+// Guest is what the agents have reported.
 type Guest struct {
 	// WantedUser is the user to be logged in; status.loggedInUser is the one who is.
 	WantedUser string `json:"wantedUser,omitempty"`
-	// Problems are what the agents could not answer or do.
+	// Problems are the requests that the agents could not answer.
 	Problems []string `json:"problems,omitempty"`
 }
 
 // DiskUse is a disk or a CD drive of a machine.
 type DiskUse struct {
-	// DiskName is the name in the manifest, which other commands know it by.
+	// DiskName is the name in the manifest, which other commands use.
 	DiskName string `json:"name,omitempty"`
-	// Device is the id of QEMU's device, Node of its block node.
+	// Device is the id of QEMU's device, Node the name of its block node.
 	Device string `json:"device,omitempty"`
 	Node   string `json:"node,omitempty"`
-	// Path is the file, block device or URL; it is missing where there is no medium.
+	// Path is the file, block device or URL; it is missing without a medium.
 	Path string `json:"path,omitempty"`
 	// Format is raw or qcow2, or another format of QEMU's.
 	Format string `json:"format,omitempty"`
-	// Size is what the guest has of it, Allocated what that takes of the storage.
+	// Size is the size that the guest sees, Allocated the space it takes on the storage.
 	Size      *resource.Quantity `json:"size,omitempty"`
 	Allocated *resource.Quantity `json:"allocated,omitempty"`
 	ReadOnly  bool               `json:"readOnly,omitempty"`
-	// Removable says that the medium can be changed.
+	// Removable is true if the medium can be changed.
 	Removable bool `json:"removable,omitempty"`
-	// IOStatus is QEMU's word: ok, failed or nospace.
+	// IOStatus is QEMU's I/O status: ok, failed or nospace.
 	IOStatus string `json:"ioStatus,omitempty"`
-	// Problem says why the image cannot be used, or looked at.
+	// Problem is why the image cannot be used or inspected.
 	Problem string `json:"problem,omitempty"`
 }
 
@@ -128,8 +128,8 @@ type Share struct {
 type Display struct {
 	// Protocol is spice or vnc.
 	Protocol string `json:"protocol"`
-	// Address is host and port, or the path of a socket; Websocket host and port for
-	// viewers in browsers.
+	// Address is host and port, or the path of a socket; Websocket is host and port for viewers in
+	// browsers.
 	Address   string `json:"address"`
 	Websocket string `json:"websocket,omitempty"`
 	// Auth is none, or spice or vnc for a password.
@@ -141,21 +141,21 @@ type Display struct {
 // Agent is a channel of an agent.
 type Agent struct {
 	Name string `json:"name"`
-	// Connected says that the guest has the channel open.
+	// Connected is true if the guest has the channel open.
 	Connected bool `json:"connected"`
 }
 
-// KeptFile keeps what the guest depends on, beside its disks.
+// KeptFile is a file with state that the guest depends on, beside its disks.
 type KeptFile struct {
 	// Path is relative to the machine's directory.
 	Path string `json:"path"`
-	// Holds says in words what is in it.
+	// Holds describes its content.
 	Holds string             `json:"holds"`
 	Size  *resource.Quantity `json:"size,omitempty"`
 }
 
-// Operation is what became of what was asked for of one machine of a cluster: start,
-// stop, restart. Where no operation was made, its status is empty and it has no name.
+// Operation is the result of a request for one machine of a cluster: start, stop, restart. If no
+// operation was created, its status is empty and it has no name.
 type Operation struct {
 	spec.VirtualMachineOperation `json:",inline"`
 	Observed                     Result `json:"observed"`
@@ -164,18 +164,18 @@ type Operation struct {
 // VirtualDisk is a disk of a cluster: disk list --cluster.
 type VirtualDisk = spec.VirtualDisk
 
-// DiskResult is what became of what was asked for of a disk of a cluster: disk create,
-// upload, download, resize, delete, attach and detach. The metadata are those of the disk.
+// DiskResult is the result of a request for a disk of a cluster: disk create, upload, download,
+// resize, delete, attach and detach. The metadata are those of the disk.
 type DiskResult struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
-	// Action is create, upload, download, resize, delete, attach or detach, and
-	// VirtualMachineName the machine of the last two.
+	// Action is create, upload, download, resize, delete, attach or detach, and VirtualMachineName
+	// the machine of the last two.
 	Action             string `json:"action"`
 	VirtualMachineName string `json:"virtualMachineName,omitempty"`
-	// File is what was downloaded.
+	// File is the downloaded file.
 	File *DownloadedFile `json:"file,omitempty"`
-	// Done says that it is as it was asked for.
+	// Done is true if the disk is as requested.
 	Done     bool   `json:"done"`
 	Observed Result `json:"observed"`
 }
@@ -183,33 +183,32 @@ type DiskResult struct {
 // DownloadedFile is a disk or an image that was downloaded.
 type DownloadedFile struct {
 	Path string `json:"path"`
-	// Format is raw, qcow2, or iso for the image of a CD; Size is that of the file, in bytes,
-	// and SHA256 its digest in hexadecimal digits.
+	// Format is raw, qcow2, or iso for the image of a CD; Size is the file's size in bytes, and
+	// SHA256 its digest in hexadecimal digits.
 	Format string            `json:"format"`
 	Size   resource.Quantity `json:"size"`
 	SHA256 string            `json:"sha256"`
 }
 
-// Result is what became of what was asked for.
+// Result is the result of a request.
 type Result struct {
-	// Result is the phase of the operation, NotNeeded if the machine is as it should be,
-	// UnderWay if it is on its way there without one, DryRun, or NotMade if it could not
-	// be asked for.
+	// Result is the phase of the operation, NotNeeded if the machine is already as requested,
+	// UnderWay if it becomes so without one, DryRun, or NotMade if no operation could be created.
 	Result string `json:"result"`
-	// Message says why.
+	// Message is the reason.
 	Message string `json:"message,omitempty"`
 }
 
-// Metrics are what a machine of this host uses: top. The names of timestamp, window and
-// usage are those of the API metrics.k8s.io.
+// Metrics are what a machine of this host uses: top. Timestamp, window and usage are named as in
+// the API metrics.k8s.io.
 type Metrics struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
-	// Timestamp is the end of the time in which it was measured, WindowSeconds its length.
+	// Timestamp is the end of the measured interval, WindowSeconds its length.
 	Timestamp     metav1.Time `json:"timestamp"`
 	WindowSeconds float64     `json:"windowSeconds"`
 	Usage         Usage       `json:"usage"`
-	// CPUSeconds and the others are what was used since the start.
+	// CPUSeconds and the others are totals since the start.
 	CPUSeconds  float64            `json:"cpuSeconds"`
 	DiskRead    *resource.Quantity `json:"diskRead,omitempty"`
 	DiskWritten *resource.Quantity `json:"diskWritten,omitempty"`
@@ -219,23 +218,22 @@ type Metrics struct {
 
 // Usage is what a machine uses.
 type Usage struct {
-	// CPU is in processors of the host, Memory what QEMU has of it.
+	// CPU is in processors of the host, Memory the memory of QEMU.
 	CPU    *resource.Quantity `json:"cpu"`
 	Memory *resource.Quantity `json:"memory"`
-	// These are bytes in a second. Those of the network are missing where nothing of it
-	// is counted.
+	// These are bytes per second. Those of the network are missing where it is not counted.
 	DiskReadPerSecond    *resource.Quantity `json:"diskReadPerSecond"`
 	DiskWrittenPerSecond *resource.Quantity `json:"diskWrittenPerSecond"`
 	NetReceivedPerSecond *resource.Quantity `json:"netReceivedPerSecond,omitempty"`
 	NetSentPerSecond     *resource.Quantity `json:"netSentPerSecond,omitempty"`
 }
 
-// Changes are differences of a machine: between two manifests, or what waits for a
-// restart (changes), or what applying a manifest to a cluster would change (diff).
+// Changes are differences of a machine: between two manifests, or what waits for a restart
+// (changes), or what applying a manifest to a cluster would change (diff).
 type Changes struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
-	// New says that there is no such machine yet, Running that it runs now; diff only.
+	// New is true if the machine does not exist yet, Running if it runs; diff only.
 	New     bool `json:"new,omitempty"`
 	Running bool `json:"running,omitempty"`
 	// Changes are empty if there is no difference.
@@ -249,5 +247,5 @@ type Change struct {
 	Applied string `json:"applied"`
 }
 
-// Event is what happened to a machine: events. It is Kubernetes' Event.
+// Event is an event of a machine: events. It is Kubernetes' Event.
 type Event = corev1.Event

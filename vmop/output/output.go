@@ -14,16 +14,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Object is something that vmop-cli prints: a pointer to one of the types here.
+// Object is an object that vmop-cli prints: a pointer to one of the types here.
 type Object interface {
 	GetObjectKind() schema.ObjectKind
 }
 
-// Output is what one command has printed. It decodes the JSON of every command, strictly:
-// an unknown kind or field is an error. Programs that are to outlive a version decode
-// what they need by types of their own.
+// Output is the output of one command. It decodes the JSON of every command, strictly: an unknown
+// kind or field is an error. Programs that must work with later versions should decode what they
+// need with types of their own.
 type Output struct {
-	// List says that it is a List, whose items are any number.
+	// List is true if it is a List, of any number of items.
 	List bool
 	// Items are those of a List, or the one object.
 	Items []Object
@@ -32,12 +32,11 @@ type Output struct {
 // list is Kubernetes' List.
 type list struct {
 	metav1.TypeMeta `json:",inline"`
-	// ListMeta is there because kubectl's List has it; it says nothing.
+	// ListMeta is always empty; kubectl's List has it.
 	metav1.ListMeta `json:"metadata"`
 	Items           []json.RawMessage `json:"items"`
 }
 
-// kindList is the kind of a List, of apiVersion v1.
 const kindList = "List"
 
 // UnmarshalJSON implements [json.Unmarshaler].
@@ -74,8 +73,7 @@ func (o *Output) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// MarshalJSON implements [json.Marshaler]. The objects get their apiVersion and kind,
-// whatever they had.
+// MarshalJSON implements [json.Marshaler]. It overwrites the objects' apiVersion and kind.
 func (o Output) MarshalJSON() ([]byte, error) {
 	items := []json.RawMessage{}
 	for i, object := range o.Items {
@@ -97,7 +95,6 @@ func (o Output) MarshalJSON() ([]byte, error) {
 	return plainjson.Marshal(list{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: kindList}, Items: items})
 }
 
-// name sets the apiVersion and kind of an object by its type.
 func name(object Object) error {
 	v := reflect.ValueOf(object)
 	if v.Kind() != reflect.Pointer || v.IsNil() {
@@ -112,7 +109,6 @@ func name(object Object) error {
 	return fmt.Errorf("%T is not of a kind that is printed", object)
 }
 
-// decode reads one object.
 func decode(data []byte) (Object, error) {
 	var meta metav1.TypeMeta
 	if err := json.Unmarshal(data, &meta); err != nil {
@@ -134,7 +130,7 @@ func decode(data []byte) (Object, error) {
 	return nil, fmt.Errorf("apiVersion %q, kind %q: not of a kind that is printed", meta.APIVersion, meta.Kind)
 }
 
-// strictly decodes JSON whose fields are all known.
+// strictly decodes JSON and refuses unknown fields.
 func strictly(data []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
@@ -147,10 +143,10 @@ func strictly(data []byte, into any) error {
 	return nil
 }
 
-// Bytes is a number of bytes as it is printed.
+// Bytes returns a number of bytes in the printed form.
 func Bytes(n int64) *resource.Quantity { return resource.NewQuantity(n, resource.BinarySI) }
 
-// ListOf is the output of a command about any number of objects.
+// ListOf returns the output of a command about any number of objects.
 func ListOf[T any, P interface {
 	*T
 	Object
@@ -162,5 +158,5 @@ func ListOf[T any, P interface {
 	return out
 }
 
-// One is the output of a command about one object.
+// One returns the output of a command about one object.
 func One(object Object) Output { return Output{Items: []Object{object}} }
