@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// The levels of the x86-64 psABI, which processors of several generations and makers
-// have in common, as names of CPU models. QEMU has no models of these names; see
-// [QEMUCPUModel]. Level 1 is what every x86-64 processor has (kvm64).
+// The levels of the x86-64 psABI, which processors of several generations and vendors have in
+// common, as names of CPU models. QEMU has no models of these names; see [QEMUCPUModel]. Level 1 is
+// what every x86-64 processor has (kvm64).
 const (
 	CPULevel2 = "x86-64-v2" // Nehalem, Opteron G4 and later
 	CPULevel3 = "x86-64-v3" // Haswell, EPYC and later
@@ -20,17 +20,17 @@ type cpuLevel struct {
 }
 
 // cpuLevels are the features that each level adds to the one before, by QEMU's names, from table
-// 3.1 of the psABI; OSXSAVE is the guest's to switch on. XSAVEOPT is not of level 3, but all
-// processors of that level have it, and Linux 6.1 hangs early in its boot on software emulation
-// with XSAVE alone (seen with QEMU 7.2.22).
+// 3.1 of the psABI, without OSXSAVE, which the guest enables. XSAVEOPT is not part of level 3, but
+// all of its processors have it, and Linux 6.1 hangs early in its boot on software emulation with
+// XSAVE alone (seen with QEMU 7.2.22).
 var cpuLevels = []cpuLevel{
 	{CPULevel2, []string{"cx16", "lahf-lm", "popcnt", "pni", "sse4.1", "sse4.2", "ssse3"}},
 	{CPULevel3, []string{"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "xsave", "xsaveopt"}},
 	{CPULevel4, []string{"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}},
 }
 
-// CPULevelOf is the highest level of processors with some features; empty if they do
-// not have level 2.
+// CPULevelOf returns the highest level that processors with the features have; empty if below level
+// 2.
 func CPULevelOf(features []string) string {
 	hyphened := make([]string, len(features))
 	for i, f := range features {
@@ -48,9 +48,9 @@ func CPULevelOf(features []string) string {
 	return level
 }
 
-// QEMUCPUModel is what QEMU calls a CPU model: for a level, with or without further
-// features, the model kvm64, which is on processors of every maker what these have in
-// common, with the features of the level. All other models are as they are.
+// QEMUCPUModel returns QEMU's form of a CPU model. A level, possibly with further features, becomes
+// kvm64, the common denominator of all vendors, with the features of the level. All other models
+// are returned unchanged.
 func QEMUCPUModel(model string) string {
 	name, more, further := strings.Cut(model, ",")
 	last := slices.IndexFunc(cpuLevels, func(l cpuLevel) bool { return l.name == name })

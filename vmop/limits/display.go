@@ -2,37 +2,34 @@ package limits
 
 import "slices"
 
-// DisplayProtocol is a way to a machine's graphics output: what is known of it before
-// there is a machine, and the same for the manifest, the runner's configuration and
-// QEMU.
+// DisplayProtocol is a protocol of a machine's graphics output, with the properties that the
+// manifest, the runner's configuration and QEMU share.
 type DisplayProtocol struct {
-	// Name is the key of it in manifests and configurations, and what QEMU calls it in
-	// set_password.
+	// Name is its key in manifests and configurations, and its name in QMP's set_password.
 	Name string
-	// Title is its name for people.
+	// Title is its name for display.
 	Title string
-	// Ports are those that it can listen on.
+	// Ports are the TCP ports that it can listen on.
 	Ports []DisplayPort
-	// UnixSocket: a manifest can have it on a UNIX socket, by the field unixSocket.
+	// UnixSocket is true if a manifest can have it on a UNIX socket, by the field unixSocket.
 	UnixSocket bool
-	// PasswordBytes is how much of a password it compares; 0 is all.
+	// PasswordBytes is the number of bytes of a password that it compares; 0 means all.
 	PasswordBytes int
 }
 
 // DisplayPort is one of the TCP ports of a [DisplayProtocol].
 type DisplayPort struct {
-	// Name is that of the port of pods and services.
+	// Name is the name of the port in pods and services.
 	Name string
-	// Field is the key of it below that of the protocol.
+	// Field is its key below that of the protocol.
 	Field string
-	// Default is the port of a server that is on none and not on a UNIX socket either;
-	// 0 if it then has none.
+	// Default is the port if neither a port nor a UNIX socket is given; 0 for none.
 	Default int32
-	// Min is the lowest that QEMU takes.
+	// Min is the lowest that QEMU accepts.
 	Min int32
 }
 
-// displayProtocols are in the order in which all lists of displays have them.
+// displayProtocols are in the order of all lists of displays.
 var displayProtocols = []DisplayProtocol{
 	{Name: "spice", Title: "SPICE", Ports: []DisplayPort{{Name: "spice", Field: "port", Default: SPICEPort, Min: 1}}},
 	{
@@ -43,7 +40,7 @@ var displayProtocols = []DisplayProtocol{
 	},
 }
 
-// DisplayProtocols lists the protocols of displays. The caller must not change them.
+// DisplayProtocols lists the protocols. The caller must not change them.
 func DisplayProtocols() []DisplayProtocol { return slices.Clip(displayProtocols) }
 
 // Display returns the protocol of a name; the zero value for an unknown one.

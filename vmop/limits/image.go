@@ -10,38 +10,37 @@ import (
 	"sync"
 )
 
-// MaxCABundle is the length of the certificates beside a source, in bytes.
+// MaxCABundle is the maximum length of a source's CA certificates, in bytes.
 const MaxCABundle = 65536
 
-// DefaultContainerDisk is the maximum size of a container disk of a pod whose manifest sets none,
-// in bytes.
+// DefaultContainerDisk is the maximum size of a container disk if the manifest sets none, in bytes.
 const DefaultContainerDisk = 20 << 30
 
-// The beginnings of sources that are files of this host.
+// Prefixes of image sources.
 const (
 	ociPrefix     = "oci://"
 	archivePrefix = "oci-archive:"
 	layoutPrefix  = "oci-layout:"
 )
 
-// containerImage is the grammar of references in OCI's distribution, of which a
-// registry's own names are: HOST[:PORT]/REPOSITORY[:TAG][@DIGEST].
-// Few runners need it, and all of them count their memory.
+// containerImage is the grammar of references of the OCI distribution specification:
+// HOST[:PORT]/REPOSITORY[:TAG][@DIGEST]. It is compiled lazily, because few runners need it and all
+// of them count their memory.
 var containerImage = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^((localhost|[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?(\.[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?)*)(:[0-9]{1,5})?/)?` +
 		`[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*` +
 		`(:[A-Za-z0-9_][A-Za-z0-9_.-]*)?(@sha256:[0-9a-f]+)?$`)
 })
 
-// LocalImage reports whether an image's source is on the host itself: a file, an
-// archive of OCI's image layout or a directory of it.
+// LocalImage reports whether an image's source is on the host itself: a file, an OCI image layout,
+// or an archive of one.
 func LocalImage(source string) bool {
 	scheme, isURL := URLScheme(source)
 	return !isURL || scheme != "http" && scheme != "https" && scheme != "oci"
 }
 
-// ImageSource checks where the image of a disk is: a URL of http, https or oci, or on
-// one host a file, oci-archive:FILE or oci-layout:DIRECTORY.
+// ImageSource checks the source of an image: a URL of http, https or oci, or on one host a file,
+// oci-archive:FILE or oci-layout:DIRECTORY.
 func ImageSource(source string) error {
 	if err := Text(source); err != nil {
 		return err
@@ -76,8 +75,8 @@ func ImageSource(source string) error {
 	return nil
 }
 
-// ContainerImage checks the name of a container image that has a disk, as
-// registries have them, or on one host oci-archive:FILE or oci-layout:DIRECTORY.
+// ContainerImage checks the name of a container image with a disk: a registry reference, or on one
+// host oci-archive:FILE or oci-layout:DIRECTORY.
 func ContainerImage(image string) error {
 	if err := Text(image); err != nil {
 		return err
@@ -88,7 +87,7 @@ func ContainerImage(image string) error {
 	return containerReference(image, "REGISTRY/REPOSITORY:TAG")
 }
 
-// ContainerSource is the source of a container image, see [ImageSource].
+// ContainerSource returns the source of a container image, see [ImageSource].
 func ContainerSource(image string) string {
 	if strings.HasPrefix(image, archivePrefix) || strings.HasPrefix(image, layoutPrefix) {
 		return image
@@ -96,7 +95,7 @@ func ContainerSource(image string) string {
 	return ociPrefix + image
 }
 
-// minRepository and maxRepository are what registries take, in bytes.
+// minRepository and maxRepository are the limits of registries, in bytes.
 const (
 	minRepository = 2
 	maxRepository = 255
@@ -126,8 +125,8 @@ func ImagePath(p string) error {
 	return nil
 }
 
-// ImageChecksum checks the checksum of an image: of the file at its source, or of a
-// container image's manifest.
+// ImageChecksum checks the checksum of an image: of the file at its source, or of a container
+// image's manifest.
 func ImageChecksum(sum string, container bool) error {
 	kind, digits, _ := strings.Cut(sum, ":")
 	want := map[string]int{"sha256": 32, "sha512": 64}[kind]
@@ -146,7 +145,7 @@ func IsContainerImage(source string) bool {
 	return strings.HasPrefix(source, ociPrefix) || strings.HasPrefix(source, archivePrefix) || strings.HasPrefix(source, layoutPrefix)
 }
 
-// LocalPath is the path in a source that is on this host, and what makes the source of
+// LocalPath returns the path in a source on this host, and a function that returns the source with
 // another path.
 func LocalPath(source string) (file string, with func(file string) string) {
 	for _, prefix := range []string{archivePrefix, layoutPrefix} {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// MAC checks the hardware address of an interface, and returns its usual
-// spelling: small letters and colons. Hyphens are read, too, as QEMU does.
+// MAC checks the hardware address of an interface, and returns it in lower case with colons.
+// Hyphens are accepted, too, as by QEMU.
 func MAC(s string) (string, error) {
 	hw, err := net.ParseMAC(s)
 	switch {
@@ -25,8 +25,8 @@ func MAC(s string) (string, error) {
 	return hw.String(), nil
 }
 
-// NICModels are QEMU's network cards that have a PCI address. Others (usb-net,
-// ne2k_isa) cannot be put where the machine has its network cards.
+// NICModels are QEMU's network cards that have a PCI address. Others (usb-net, ne2k_isa) do not fit
+// the machine's slots.
 func NICModels() []string { return slices.Clone(nicModels) }
 
 var nicModels = []string{
@@ -36,8 +36,8 @@ var nicModels = []string{
 	"virtio-net-pci-transitional", "vmxnet3",
 }
 
-// NICModel returns QEMU's name of a network card. Nothing, and the short name
-// that VM-Operator has, are virtio-net-pci.
+// NICModel returns QEMU's name of a network card. "" and VM-Operator's short name are
+// virtio-net-pci.
 func NICModel(device string) (string, error) {
 	model := device
 	if model == "" || model == "virtio-net" {
@@ -49,8 +49,7 @@ func NICModel(device string) (string, error) {
 	return model, nil
 }
 
-// InterfaceName applies the kernel's rule for the names of interfaces,
-// dev_valid_name, to a bridge.
+// InterfaceName checks the name of a bridge by the kernel's rule for interfaces, dev_valid_name.
 func InterfaceName(s string) error {
 	if len(s) > 15 || s == "" || s == "." || s == ".." || strings.ContainsAny(s, "/: \t\n\v\f\r") {
 		return errors.New("must be the name of a network interface: 1 to 15 bytes, without slash, colon and spaces")
@@ -58,9 +57,9 @@ func InterfaceName(s string) error {
 	return Text(s)
 }
 
-// UserNetwork checks the form that QEMU's slirp takes for a network: an IPv4
-// address with the length of its prefix, with a netmask, or alone. The prefix
-// leaves room for the gateway, the name server and one guest.
+// UserNetwork checks a network in the form of QEMU's slirp: an IPv4 address with the length of its
+// prefix, with a netmask, or alone. The prefix leaves room for the gateway, the name server and one
+// guest.
 func UserNetwork(s string) error {
 	bad := errors.New("must be an IPv4 network such as 10.0.2.0/24, with a prefix of 4 to 29 bits")
 	address, mask, masked := strings.Cut(s, "/")
@@ -79,7 +78,7 @@ func UserNetwork(s string) error {
 		quad := m.As4()
 		ones, size := net.IPMask(quad[:]).Size()
 		if size == 0 {
-			return bad // the ones are not at the front
+			return bad // not contiguous
 		}
 		bits = ones
 	}
@@ -92,8 +91,7 @@ func UserNetwork(s string) error {
 // ForwardProtocol checks the protocol of a forwarded port.
 func ForwardProtocol(s string) error { return oneOf(s, []string{"tcp", "udp"}) }
 
-// ForwardAddress checks the host's address of a forwarded port. QEMU forwards no
-// others than those of IPv4.
+// ForwardAddress checks the host's address of a forwarded port. QEMU forwards IPv4 only.
 func ForwardAddress(s string) error {
 	if a, err := netip.ParseAddr(s); err != nil || !a.Is4() {
 		return errors.New("must be an IPv4 address such as 127.0.0.1")

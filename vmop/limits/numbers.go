@@ -7,53 +7,51 @@ import (
 
 // Numbers of devices and sizes.
 const (
-	// MaxNetworks are the addresses that the standard machine has for network
-	// cards, rounded down to a number that is easily kept in mind.
+	// MaxNetworks is the number of addresses that the standard machine has for network cards,
+	// rounded down.
 	MaxNetworks = 64
-	// MaxForwards is the number of forwarded ports of one network. QEMU has no
-	// limit; each is a socket.
+	// MaxForwards is the number of forwarded ports of one network. QEMU has no limit; each is a
+	// socket.
 	MaxForwards = 256
-	// MaxDisks are the PCI addresses for disks of machines with the original map of addresses;
-	// those with root ports have 96, see package qemucmd.
+	// MaxDisks is the number of PCI addresses for disks in the original address map; see package
+	// qemucmd.
 	MaxDisks = 112
-	// MaxDisksBesideShares are those of machines with root ports, one of which is for
-	// shared file systems.
+	// MaxDisksBesideShares is the same in machines with root ports, one of which is for shared file
+	// systems.
 	MaxDisksBesideShares = 96
-	// MaxShares are the functions behind the one root port that is for shared
-	// file systems.
+	// MaxShares is the number of functions behind the root port for shared file systems.
 	MaxShares = 8
-	// MaxAttached is how many disks can be attached to a machine that runs: as many as it
-	// has places for what is plugged.
+	// MaxAttached is the number of disks that can be attached to a running machine: one per root
+	// port for hot-plugging.
 	MaxAttached = 6
-	// MaxInlineUserData is the size of user data that is in a manifest's provisioning,
-	// in bytes; Deckhouse has it.
+	// MaxInlineUserData is the maximum size of user data in a manifest's provisioning, in bytes, as
+	// in Deckhouse.
 	MaxInlineUserData = 2048
-	// MaxCDs are the ports of q35's SATA controller.
+	// MaxCDs is the number of ports of q35's SATA controller.
 	MaxCDs = 6
 	// maxOutputs is VIRTIO_GPU_MAX_SCANOUTS.
 	maxOutputs = 16
-	// MaxUSBRedirects are the ports of the USB controller that the tablet leaves.
+	// MaxUSBRedirects is the number of ports of the USB controller beside the tablet's.
 	MaxUSBRedirects = 14
-	// MaxUSBDevices is what Deckhouse lets a machine have of its host.
+	// MaxUSBDevices is Deckhouse's limit of USB devices of the host per machine.
 	MaxUSBDevices = 8
-	// MaxCPUs is a bound that no machine type of QEMU exceeds; the type's own
-	// bound is lower and known only to the QEMU that runs it.
+	// MaxCPUs is a bound that no machine type of QEMU exceeds; the type's own bound is lower, and
+	// known only from the QEMU that runs it.
 	MaxCPUs = 4096
-	// MaxTCGAPICIDs is what software emulation has of interrupt controllers' IDs;
-	// KVM has more with an IOMMU.
+	// MaxTCGAPICIDs is the number of APIC IDs under software emulation; KVM has more with an IOMMU.
 	MaxTCGAPICIDs = 255
-	// MaxBootIndex is the largest place in the boot order.
+	// MaxBootIndex is the largest boot index.
 	MaxBootIndex = 1<<31 - 2
-	// MaxSerial is what virtio transports of a disk's serial, in bytes.
+	// MaxSerial is the length of a disk's serial that virtio transports, in bytes.
 	MaxSerial = 20
-	// MaxSocketPath is the longest path of a UNIX socket on Linux (unix(7)), in
-	// bytes, less its closing zero byte.
+	// MaxSocketPath is the longest path of a UNIX socket on Linux (unix(7)), in bytes, without the
+	// terminating zero byte.
 	MaxSocketPath = 107
-	// MaxArgument is Linux's limit for one argument of a program, MAX_ARG_STRLEN,
-	// less its closing zero byte.
+	// MaxArgument is Linux's limit for one argument of a program, MAX_ARG_STRLEN, without the
+	// terminating zero byte.
 	MaxArgument = 32*4096 - 1
-	// MaxKernelArgs is what Linux keeps of a command line (COMMAND_LINE_SIZE less
-	// its closing zero byte on x86 and arm64); it cuts off the rest silently.
+	// MaxKernelArgs is Linux's limit of a command line on x86 and arm64 (COMMAND_LINE_SIZE, without
+	// the terminating zero byte); it silently truncates longer ones.
 	MaxKernelArgs = 2047
 	// MaxPowerdownTimeout is in seconds; as milliseconds it fits 31 bits.
 	MaxPowerdownTimeout = 2147483
@@ -66,11 +64,11 @@ const (
 
 // Ports.
 const (
-	// SPICEPort is the port of a SPICE server that has none of its own.
+	// SPICEPort is the default port of a SPICE server.
 	SPICEPort = 5900
-	// VNCPort is that of a VNC server, beside SPICE's.
+	// VNCPort is the default port of a VNC server, beside SPICE's.
 	VNCPort = 5901
-	// MinVNCPort is the port of display 0. QEMU takes no negative displays.
+	// MinVNCPort is the port of display 0; QEMU has no negative displays.
 	MinVNCPort = 5900
 )
 
@@ -89,8 +87,8 @@ func Outputs(n int64) error { return between(n, 1, maxOutputs) }
 // USBRedirects checks a number of USB redirection channels.
 func USBRedirects(n int64) error { return between(n, 0, MaxUSBRedirects) }
 
-// USBPorts checks a number of USB devices of the host and of redirection channels,
-// which share the ports of the controller.
+// USBPorts checks the numbers of USB devices of the host and of redirection channels, which share
+// the ports of the controller.
 func USBPorts(devices, redirects int) error {
 	if n := MaxUSBRedirects; devices+redirects > n {
 		return fmt.Errorf("%d USB devices and %d usbRedirects are more than the %d ports for them", devices, redirects, n)
@@ -105,9 +103,8 @@ func between(n, least, most int64) error {
 	return nil
 }
 
-// APICIDs is how many IDs of interrupt controllers the CPUs of a topology take.
-// Each of its levels takes whole bits, so that 5 cores take the room of 8. All
-// numbers are at least 1 and at most 2^15.
+// APICIDs returns how many APIC IDs the CPUs of a topology take. Each level takes whole bits, so
+// that 5 cores take as many as 8. All numbers are at least 1 and at most 2^15.
 func APICIDs(sockets, dies, cores, threads int) int64 {
 	id := int64(sockets - 1)
 	for _, n := range []int{dies, cores, threads} {

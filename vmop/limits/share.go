@@ -13,16 +13,16 @@ const (
 	Share9P       = "9p"
 )
 
-// ShareProtocol checks how a folder is shared.
+// ShareProtocol checks the protocol of a shared folder.
 func ShareProtocol(s string) error { return oneOf(s, []string{ShareVirtioFS, Share9P}) }
 
-// tagPattern is less than virtio takes (36 bytes of UTF-8 for virtiofs, 31 for 9p):
-// the tag is a word of the guest's fstab and the name of a directory too, and
-// cloud-init takes a dot and a number for a partition.
+// tagPattern is narrower than virtio's limits (36 bytes of UTF-8 for virtiofs, 31 for 9p), because
+// the tag is also a word of the guest's fstab and the name of a directory, and cloud-init takes a
+// dot and a number for a partition.
 var tagPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,30}$`)
 
-// diskTag are the tags that cloud-init takes for disks (is_meta_device_name and
-// DEVICE_NAME_FILTER in its cc_mounts.py).
+// diskTag are the tags that cloud-init takes for disks (is_meta_device_name and DEVICE_NAME_FILTER
+// in its cc_mounts.py).
 var diskTag = regexp.MustCompile(`^(ami|root|swap|ephemeral.*|ebs.*|x?[shv]d[a-z][0-9]*|sr[0-9]+)$`)
 
 // ShareTag checks the name by which a guest mounts a shared folder.
@@ -36,8 +36,8 @@ func ShareTag(s string) error {
 	return nil
 }
 
-// MountPoint checks where a guest mounts a shared folder: the path is a word of
-// its fstab, in which spaces and backslashes have a meaning.
+// MountPoint checks where a guest mounts a shared folder: the path is a word of its fstab, in which
+// spaces and backslashes are special.
 func MountPoint(s string) error {
 	if err := Text(s); err != nil {
 		return err

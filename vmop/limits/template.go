@@ -8,18 +8,16 @@ import (
 )
 
 // IsStandardTemplate reports whether a template's name stands for the built-in machine: the empty
-// name, and the FreeMarker templates that VM-Operator ships, with or without a directory, which all
-// describe a version of the standard machine.
+// name, and the FreeMarker templates that VM-Operator ships, with or without a directory.
 func IsStandardTemplate(name string) bool {
 	base := path.Base(name)
 	return name == "" || strings.HasPrefix(base, "Standard-VM-") && strings.HasSuffix(base, ".ftl.yaml")
 }
 
-// errFreeMarker has the way to a template that is executed. examples/watchdog is one.
 var errFreeMarker = errors.New("is a FreeMarker template, which is not executed here; write a Go text/template with one argument of QEMU per line, that begins with {{standard}} and adds its own lines")
 
-// TemplateName refuses the names of FreeMarker templates other than the standard
-// ones. The definition of the resource has the same rule.
+// TemplateName refuses the names of FreeMarker templates other than the standard ones. The CRD has
+// the same rule.
 func TemplateName(name string) error {
 	base := strings.ToLower(path.Base(name))
 	if !IsStandardTemplate(name) && (strings.HasSuffix(base, ".ftl") || strings.Contains(base, ".ftl.")) {
@@ -28,11 +26,10 @@ func TemplateName(name string) error {
 	return nil
 }
 
-// freeMarker is what a template of FreeMarker has and one of Go has not.
+// freeMarker matches what occurs in FreeMarker templates and not in Go's.
 var freeMarker = regexp.MustCompile(`<#(--|if|list|assign|else|switch|macro|include|setting|ftl)|</#`)
 
-// TemplateText refuses a template that is one of FreeMarker, whatever its name is:
-// to Go it is plain text.
+// TemplateText refuses a FreeMarker template, whatever its name: to Go it would be plain text.
 func TemplateText(source string) error {
 	if freeMarker.MatchString(source) {
 		return errFreeMarker

@@ -12,9 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text checks that a text can reach QEMU and come back over QMP unchanged.
-// Control characters have no use in any of the texts of a machine, and a line
-// break could begin something else in a template or a protocol.
+// Text checks that a text reaches QEMU and comes back over QMP unchanged. Control characters are
+// refused: a line break could start a new statement in a template or a protocol.
 func Text(s string) error {
 	if !utf8.ValidString(s) {
 		return errors.New("must be valid UTF-8")
@@ -24,7 +23,7 @@ func Text(s string) error {
 		case unicode.IsControl(r):
 			return fmt.Errorf("must not contain control characters such as line breaks or NUL; it has %U", r)
 		case r&0xfffe == 0xfffe || r >= 0xfdd0 && r <= 0xfdef:
-			// QEMU's JSON reader calls these invalid.
+			// QEMU's JSON parser refuses these.
 			return fmt.Errorf("must not contain %U, which is not a Unicode character", r)
 		}
 	}
@@ -36,7 +35,7 @@ var (
 	typePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 )
 
-// UUID checks the text form of RFC 9562, the only one that QEMU reads.
+// UUID checks the text form of RFC 9562, the only one that QEMU accepts.
 func UUID(s string) error {
 	if !uuidPattern.MatchString(s) {
 		return errors.New("must be a UUID such as 6d8f6c2a-5e0b-4b52-9d5a-0f6d3b0e3c11")
@@ -44,8 +43,8 @@ func UUID(s string) error {
 	return nil
 }
 
-// CPUModel checks QEMU's name of a CPU model with its features: the one option
-// that is QEMU's syntax by intention.
+// CPUModel checks QEMU's name of a CPU model with its features: the one option that is
+// intentionally in QEMU's syntax.
 func CPUModel(s string) error {
 	if len(s) > 1024 || !isCPU(s) {
 		return errors.New("must be the name of a QEMU CPU model, possibly with features, such as host or max,-avx2")
@@ -53,8 +52,8 @@ func CPUModel(s string) error {
 	return nil
 }
 
-// isCPU reports whether a text is a model and its features; a comma begins the next feature,
-// and nothing in it can begin another option.
+// isCPU reports whether a text is a model and its features; a comma begins the next feature, and
+// nothing in it can begin another option.
 func isCPU(s string) bool {
 	const inName, inValue = "_.-", "_.-:+"
 	model, features, more := strings.Cut(s, ",")
@@ -75,7 +74,7 @@ func isCPU(s string) bool {
 	return true
 }
 
-// isWord reports whether a text has something, and only letters and digits of ASCII and others.
+// isWord reports whether a text is not empty and consists of ASCII letters, digits and others.
 func isWord(s, others string) bool {
 	for i := range len(s) {
 		c := s[i]
@@ -86,8 +85,8 @@ func isWord(s, others string) bool {
 	return s != ""
 }
 
-// MachineType checks the syntax of the name of a QEMU machine type. Whether the type exists depends
-// on the QEMU that runs it.
+// MachineType checks the syntax of a QEMU machine type. Whether the type exists depends on the QEMU
+// that runs it.
 func MachineType(s string) error {
 	if !typePattern.MatchString(s) {
 		return errors.New("must be the name of a QEMU machine type such as pc-q35-7.2")
@@ -95,7 +94,7 @@ func MachineType(s string) error {
 	return nil
 }
 
-// RTCBase checks what a machine's clock starts with.
+// RTCBase checks the initial time of a machine's clock.
 func RTCBase(s string) error {
 	if s == "utc" || s == "localtime" {
 		return nil
@@ -108,7 +107,7 @@ func RTCBase(s string) error {
 	return errors.New("must be utc, localtime or a time such as 2026-06-17T16:01:21 or 2026-06-17")
 }
 
-// The values of the fields that have few.
+// The values of enumerations.
 var (
 	rtcClocks    = []string{"host", "rt", "vm"}
 	panicDevices = []string{"pvpanic-pci", "pvpanic"}
@@ -116,19 +115,19 @@ var (
 	streamings   = []string{"off", "all", "filter"}
 )
 
-// RTCClock checks what drives a machine's clock.
+// RTCClock checks the source of a machine's clock.
 func RTCClock(s string) error { return oneOf(s, rtcClocks) }
 
-// PanicDevices lists QEMU's devices by which a guest tells that it has panicked.
+// PanicDevices lists QEMU's devices by which a guest reports a panic.
 func PanicDevices() []string { return slices.Clone(panicDevices) }
 
-// PanicDevice checks by which device a guest tells that it has panicked.
+// PanicDevice checks a device by which a guest reports a panic.
 func PanicDevice(s string) error { return oneOf(s, panicDevices) }
 
 // Firmware checks a kind of firmware.
 func Firmware(s string) error { return oneOf(s, firmwares) }
 
-// StreamingVideo checks when SPICE streams video.
+// StreamingVideo checks SPICE's mode of video streaming.
 func StreamingVideo(s string) error { return oneOf(s, streamings) }
 
 func oneOf(s string, allowed []string) error {
@@ -143,8 +142,8 @@ func isScheme(s string) bool {
 	return isWord(s, "+.-") && (s[0] >= 'a' && s[0] <= 'z' || s[0] >= 'A' && s[0] <= 'Z')
 }
 
-// URLScheme returns the scheme of a name that is meant as a URL, in small
-// letters. A colon alone does not make one, because file names may contain it.
+// URLScheme returns the scheme, in lower case, of a name that is meant as a URL. A colon alone does
+// not make one, because file names may contain it.
 func URLScheme(name string) (string, bool) {
 	scheme, rest, ok := strings.Cut(name, ":")
 	if !ok || !isScheme(scheme) {
@@ -155,8 +154,8 @@ func URLScheme(name string) (string, bool) {
 	return scheme, known || strings.HasPrefix(rest, "//")
 }
 
-// ImageURL checks the address of a CD image on a server, which QEMU's curl driver
-// reads. A file's URL is none: it is a path by then.
+// ImageURL checks the URL of a CD image on a server, which QEMU's curl driver reads. File URLs must
+// have been converted to paths before.
 func ImageURL(name string) error {
 	if err := Text(name); err != nil {
 		return err

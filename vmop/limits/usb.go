@@ -5,11 +5,11 @@ import (
 	"regexp"
 )
 
-// usbID is how lsusb prints the identifiers of vendors and products.
+// usbID is the form in which lsusb prints the identifiers of vendors and products.
 var usbID = regexp.MustCompile(`^[0-9A-Fa-f]{4}$`)
 
-// USBID checks the identifier of a vendor or product of USB. QEMU takes 0 for any, so the guest
-// would get whatever device is plugged into the host.
+// USBID checks a USB vendor or product identifier. QEMU takes 0 for any, so the guest would get
+// whatever device is plugged into the host.
 func USBID(s string) error {
 	if !usbID.MatchString(s) {
 		return errors.New("must be four hexadecimal digits, as lsusb prints them (ID 0951:1666); write them in quotes")
