@@ -15,14 +15,13 @@ import (
 )
 
 const (
-	// maxChecksums is more than a list of checksums has, in bytes.
-	maxChecksums = 1 << 20
-	// checksumsTimeout bounds the wait for a list of checksums.
+	// maxChecksums bounds the length of a list of checksums, in bytes.
+	maxChecksums     = 1 << 20
 	checksumsTimeout = time.Minute
 )
 
-// ListedChecksum gets the checksum of a source of http or https from a list at a URL,
-// as the programs sha256sum and sha512sum write it, or BSD's.
+// ListedChecksum fetches the checksum of an http or https source from a list at a URL, in the
+// format of sha256sum and sha512sum, or BSD's.
 func ListedChecksum(ctx context.Context, list string, s Source, o Options) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, checksumsTimeout, fmt.Errorf("the server took longer than %v", checksumsTimeout))
 	defer cancel()
@@ -64,8 +63,7 @@ func ListedChecksum(ctx context.Context, list string, s Source, o Options) (stri
 	return sum, nil
 }
 
-// checksumOf finds a file's checksum in a list, as the programs sha256sum and sha512sum
-// write it, or BSD's; "" if there is none.
+// checksumOf returns a file's checksum from a list; "" if there is none.
 func checksumOf(list, file string) string {
 	for line := range strings.Lines(list) {
 		fields := strings.Fields(line)

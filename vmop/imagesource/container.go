@@ -29,7 +29,7 @@ import (
 const (
 	// maxManifest bounds indices and manifests, in bytes, as registries do.
 	maxManifest = 4 << 20
-	// maxLayers, maxIndex and maxEntries are more than an image that holds a disk has.
+	// maxLayers, maxIndex and maxEntries are more than an image with a disk has.
 	maxLayers  = 128
 	maxIndex   = 1000
 	maxEntries = 1 << 20
@@ -37,11 +37,11 @@ const (
 	manifestTimeout = 2 * time.Minute
 )
 
-// platform is that of the container images that are taken where there are several. A
-// disk is for a machine and not for a container's processor, and machines are x86-64.
+// platform selects the container image of an index. A disk is for a machine and not for a
+// container's processor, and machines are x86-64.
 var platform = v1.Platform{OS: "linux", Architecture: "amd64"}
 
-// fromRegistry gets the disk of a container image from a registry.
+// fromRegistry fetches the disk of a container image from a registry.
 func (f *fetch) fromRegistry(ctx context.Context, want *digest) (sums, string, error) {
 	ref, err := f.reference()
 	if err != nil {
@@ -113,15 +113,15 @@ func blobURL(ref name.Reference, digest v1.Hash) string {
 	return u.String()
 }
 
-// judged is a transport that makes the HTTP client of the registry's library follow redirections
-// only as the guard allows them: the library has no option for it.
+// judged applies the guard to redirections that the HTTP client of the registry's library follows;
+// the library has no option for it.
 type judged struct {
 	http.RoundTripper
 	g *guard
 }
 
 func (j judged) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Response != nil && r.Response.Request != nil { // it is made because of that answer
+	if r.Response != nil && r.Response.Request != nil { // it is a redirection
 		if err := j.g.redirect(r, []*http.Request{r.Response.Request}); err != nil {
 			return nil, err
 		}
@@ -129,7 +129,7 @@ func (j judged) RoundTrip(r *http.Request) (*http.Response, error) {
 	return j.RoundTripper.RoundTrip(r)
 }
 
-// registryError is an error of the registry, whose URLs may have secrets.
+// registryError strips URLs, which may contain secrets, from an error of the registry.
 func registryError(err error) error {
 	var t *transport.Error
 	if !errors.As(err, &t) {
@@ -146,8 +146,8 @@ func registryError(err error) error {
 	return fmt.Errorf("the registry answers %d: %.500s", t.StatusCode, text)
 }
 
-// manifestOf is an image's manifest: the text itself, or of what the index in it names
-// the one that fits.
+// manifestOf parses an image's manifest. If text is an index, it is that of the image for this
+// platform.
 func manifestOf(text []byte, get func(v1.Hash) ([]byte, error)) (*v1.Manifest, error) {
 	for range 3 { // an index may name another
 		if len(text) > maxManifest {
@@ -181,7 +181,7 @@ func manifestOf(text []byte, get func(v1.Hash) ([]byte, error)) (*v1.Manifest, e
 	return nil, errors.New("manifest: an index of indices of indices")
 }
 
-// choose is the one image of an index that is for this platform, or for none.
+// choose returns the one image of an index that is for this platform, or for none in particular.
 func choose(all []v1.Descriptor) (v1.Descriptor, error) {
 	if len(all) > maxIndex {
 		return v1.Descriptor{}, fmt.Errorf("%w: an index of %d images", ErrTooLarge, len(all))
@@ -207,8 +207,7 @@ func choose(all []v1.Descriptor) (v1.Descriptor, error) {
 	return fit[0], nil
 }
 
-// disk writes the disk of a container image to f.packed: from the uppermost layer
-// that has it.
+// disk writes the disk of a container image to f.packed: from the uppermost layer that has it.
 func (f *fetch) disk(ctx context.Context, m *v1.Manifest, open func(v1.Descriptor) (*os.File, error)) error {
 	want, err := diskPath(f.Path)
 	if err != nil {
@@ -231,8 +230,8 @@ func (f *fetch) disk(ctx context.Context, m *v1.Manifest, open func(v1.Descripto
 	return fmt.Errorf("the container image has no disk: there is no file %s", "/"+strings.TrimSuffix(want, "/")+map[bool]string{true: "/*"}[strings.HasSuffix(want, "/")])
 }
 
-// extract writes the one file that is needed of a layer to f.packed. A layer's whiteouts are added
-// to hidden, for the layers below.
+// extract writes the wanted file of a layer to f.packed. A layer's whiteouts are added to hidden,
+// for the layers below.
 func (f *fetch) extract(ctx context.Context, file *os.File, want string, hidden map[string]bool) (bool, error) {
 	info, err := file.Stat()
 	if err != nil {
@@ -244,7 +243,7 @@ func (f *fetch) extract(ctx context.Context, file *os.File, want string, hidden 
 		return false, err
 	}
 	kind, limit := compressionOf(header[:n]), f.o.maxSize()
-	if kind == xzPacked { // which no registry's layers are
+	if kind == xzPacked { // no registry has such layers
 		return false, fmt.Errorf("%w (%s): layers are packed with gzip or zstd", errPacked, kind)
 	}
 	if kind == unpackedAlready {
@@ -256,7 +255,7 @@ func (f *fetch) extract(ctx context.Context, file *os.File, want string, hidden 
 		return false, explainUnpacking(ctx, kind, limit, err)
 	}
 	defer func() { _ = in.Close() }()
-	// A file of the limit, and others that are not it.
+	// A file of the limit, and other files beside it.
 	bounded := &io.LimitedReader{R: in, N: 2*limit + 1<<20}
 	found, err := f.search(tar.NewReader(bounded), want, hidden, limit)
 	if bounded.N <= 0 {
@@ -265,7 +264,7 @@ func (f *fetch) extract(ctx context.Context, file *os.File, want string, hidden 
 	return found != "", explainUnpacking(ctx, kind, limit, err)
 }
 
-// search goes through a layer.
+// search reads a layer until its end.
 func (f *fetch) search(t *tar.Reader, want string, hidden map[string]bool, limit int64) (found string, err error) {
 	var below []string
 	for range maxEntries {
@@ -313,8 +312,8 @@ func (f *fetch) search(t *tar.Reader, want string, hidden map[string]bool, limit
 	return found, refusal{errors.New("there are too many files in it")}
 }
 
-// fromFiles gets the disk of a container image from an archive or a directory of
-// OCI's image layout.
+// fromFiles fetches the disk of a container image from an archive or a directory in OCI's image
+// layout.
 func (f *fetch) fromFiles(ctx context.Context, kind Kind, want *digest) (_ sums, _ string, err error) {
 	var l layoutFiles = layoutDirectory(strings.TrimPrefix(f.Location, layoutPrefix))
 	if kind == Archive {
@@ -366,7 +365,7 @@ func (f *fetch) fromFiles(ctx context.Context, kind Kind, want *digest) (_ sums,
 
 func blobName(h v1.Hash) string { return "blobs/" + h.Algorithm + "/" + h.Hex }
 
-// blob copies a layer to f.part, and compares it with its digest.
+// blob copies a layer to f.part, and verifies its digest.
 func (f *fetch) blob(ctx context.Context, l layoutFiles, layer v1.Descriptor, want *digest) error {
 	if err := discard(f.part(), f.part()+".json"); err != nil {
 		return err
@@ -387,19 +386,18 @@ func (f *fetch) blob(ctx context.Context, l layoutFiles, layer v1.Descriptor, wa
 	return nil
 }
 
-// layoutFiles are the files of an image layout.
 type layoutFiles interface {
 	open(name string) (io.ReadCloser, error)
 }
 
-// layoutDirectory is one in a directory.
+// layoutDirectory is an image layout in a directory.
 type layoutDirectory string
 
 func (d layoutDirectory) open(name string) (io.ReadCloser, error) {
 	return openRegular(filepath.Join(string(d), filepath.FromSlash(name)))
 }
 
-// layoutArchive is one in an archive, of which the files' places are known.
+// layoutArchive is an image layout in an archive, with the positions of its files.
 type layoutArchive struct {
 	file  *os.File
 	files map[string][2]int64 // position and length
@@ -418,7 +416,7 @@ func openArchive(path string) (*layoutArchive, error) {
 }
 
 func (a *layoutArchive) index() error {
-	t := tar.NewReader(a.file) // which reads no further than it must
+	t := tar.NewReader(a.file) // seeks rather than reads
 	for range maxEntries {
 		h, err := t.Next()
 		if errors.Is(err, io.EOF) {

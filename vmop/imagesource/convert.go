@@ -25,30 +25,31 @@ const (
 	// convertMemory and convertTime bound qemu-img, in bytes of address space and time.
 	convertMemory = 4 << 30
 	convertTime   = 2 * time.Hour
-	// convertSays is how much of its message is kept, in bytes.
+	// convertSays is how much of its error message is kept, in bytes.
 	convertSays = 2000
 )
 
-// convert makes a qcow2 image of one of another format, with a disk of size bytes.
-// QEMU's tool gets the format, opens no other file, and is limited.
+// convert converts an image with a disk of size bytes to qcow2. qemu-img is passed the format,
+// opens no other file, and is limited.
 func (f *fetch) convert(ctx context.Context, from string, format imageinspect.Format, size int64) error {
 	source, err := node(from, format, 0, 0)
 	if err != nil {
 		return err
 	}
-	to, err := filepath.Abs(f.converted()) // a name with a colon would be a protocol's
+	to, err := filepath.Abs(f.converted()) // a name with a colon would be taken for a protocol
 	if err != nil {
 		return err
 	}
-	// A qcow2 image has at most some per cent beside its data.
+	// A qcow2 image has at most a few per cent beside its data.
 	file := uint64(size) + uint64(size)/8 + 64<<20
 	return qemuImg(ctx, format, file, size, f.o.meter(Converting), "-O", "qcow2", source, to)
 }
 
-// WriteOver writes what a guest sees of an image, from a position to an end, over the same part of
-// a file or block device, which is large enough and may have any content: zeros are written too.
-// The image is a qcow2 one that [imageinspect.ProbeFormat] accepts, of the same size. The data is
-// on the storage once the file was synced. report, unless it is nil, is called with the progress.
+// WriteOver writes the content that a guest sees of an image, from a position to an end, over the
+// same part of a file or block device, which must be large enough and may have any content: zeros
+// are written too. The image must be a qcow2 one that [imageinspect.ProbeFormat] accepts, of the
+// same size. The data is on the storage once the caller has synced the file. report, unless nil, is
+// called with the progress.
 func WriteOver(ctx context.Context, image string, at, end int64, to *os.File, report func(done, total int64)) error {
 	if at >= end {
 		return nil
@@ -80,10 +81,10 @@ func WriteOver(ctx context.Context, image string, at, end int64, to *os.File, re
 	return qemuImg(ctx, imageinspect.FormatQcow2, uint64(end), size, report, "-n", "-O", "raw", source, "json:"+string(target))
 }
 
-// Convert makes an image of the format want of one of another format, raw or qcow2 both, at a path
-// where there is none, with a file that has nothing but the disk's data in it. A qcow2 image is one
-// that [imageinspect.ProbeFormat] accepts, or it is refused; a raw one is raw, whatever it looks
-// like. With an error nothing is left. report is called with the progress.
+// Convert converts an image between raw and qcow2, to a path that must not exist. The new file
+// contains nothing but the disk's data. A qcow2 image is refused unless [imageinspect.ProbeFormat]
+// accepts it; a raw one is raw, whatever it looks like. After an error no file is left. report is
+// called with the progress.
 func Convert(ctx context.Context, from string, format imageinspect.Format, to string, want imageinspect.Format, report func(done, total int64)) error {
 	size, err := diskIn(from, format)
 	if err != nil {
@@ -93,13 +94,13 @@ func Convert(ctx context.Context, from string, format imageinspect.Format, to st
 	if err != nil {
 		return err
 	}
-	if to, err = filepath.Abs(to); err != nil { // a name with a colon would be a protocol's
+	if to, err = filepath.Abs(to); err != nil { // a name with a colon would be taken for a protocol
 		return err
 	}
 	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(&fs.PathError{Op: "convert", Path: to, Err: fs.ErrExist}, err)
 	}
-	// A qcow2 image has at most some per cent beside its data.
+	// A qcow2 image has at most a few per cent beside its data.
 	file := uint64(size) + uint64(size)/8 + 64<<20
 	if err := qemuImg(ctx, format, file, size, report, "-O", string(want), source, to); err != nil {
 		if rerr := os.Remove(to); !errors.Is(rerr, fs.ErrNotExist) {
@@ -110,7 +111,7 @@ func Convert(ctx context.Context, from string, format imageinspect.Format, to st
 	return nil
 }
 
-// diskIn is what a guest sees of an image of a format, in bytes.
+// diskIn returns the size of the disk in an image, in bytes.
 func diskIn(path string, format imageinspect.Format) (int64, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -132,8 +133,8 @@ func diskIn(path string, format imageinspect.Format) (int64, error) {
 	return size, err
 }
 
-// node describes an image for QEMU, or so many bytes of its disk from a position on: its
-// format is the one that is given, and it continues no other image.
+// node describes an image for QEMU, or size bytes of its disk from a position on. It fixes the
+// format, and excludes a backing file.
 func node(path string, format imageinspect.Format, at, size int64) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -147,8 +148,8 @@ func node(path string, format imageinspect.Format, at, size int64) (string, erro
 	return "json:" + string(data), err
 }
 
-// qemuImg has QEMU's tool convert an image of a format, with a disk of size bytes. It
-// writes no file of more than file bytes.
+// qemuImg runs qemu-img convert on an image with a disk of size bytes. It writes no file of more
+// than file bytes.
 func qemuImg(ctx context.Context, format imageinspect.Format, file uint64, size int64, report func(done, total int64), args ...string) error {
 	report(0, size)
 	tool, err := exec.LookPath("qemu-img")
@@ -162,7 +163,7 @@ func qemuImg(ctx context.Context, format imageinspect.Format, file uint64, size 
 	var said beginning
 	cmd.Stdout, cmd.Stderr = &percents{size: size, report: report}, &said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	runtime.LockOSThread() // with whose end the kernel would kill it
+	runtime.LockOSThread() // Pdeathsig is sent when the parent's thread ends
 	defer runtime.UnlockOSThread()
 	if err := cmd.Start(); err != nil {
 		return err
@@ -189,10 +190,9 @@ func qemuImg(ctx context.Context, format imageinspect.Format, file uint64, size 
 	return nil
 }
 
-// beginning keeps the beginning of what is written.
+// beginning keeps the first bytes written to it.
 type beginning []byte
 
-// Write implements [io.Writer].
 func (b *beginning) Write(text []byte) (int, error) {
 	*b = append(*b, text[:min(len(text), convertSays-len(*b))]...)
 	return len(text), nil
@@ -205,7 +205,6 @@ type percents struct {
 	line   []byte
 }
 
-// Write implements [io.Writer].
 func (p *percents) Write(text []byte) (int, error) {
 	for _, c := range text {
 		switch {
@@ -215,7 +214,7 @@ func (p *percents) Write(text []byte) (int, error) {
 				p.report(int64(done/100*float64(p.size)), p.size)
 			}
 			p.line = p.line[:0]
-		case len(p.line) < 64: // it is nothing that is understood otherwise
+		case len(p.line) < 64: // a longer line is no progress
 			p.line = append(p.line, c)
 		}
 	}

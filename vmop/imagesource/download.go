@@ -22,41 +22,38 @@ import (
 )
 
 const (
-	// syncStep is after how many bytes it is written down how far a download is.
+	// syncStep is after how many bytes the progress of a download is recorded.
 	syncStep = 64 << 20
-	// maxFailures is how often in a row a server may cut a transfer off before
-	// anything new came.
+	// maxFailures is how often in a row a server may cut off a transfer without new data.
 	maxFailures = 5
 )
 
-// transferred is what is known of a download that is not complete. It stands beside
-// its file.
+// transferred is the record of an incomplete download, in a file beside it.
 type transferred struct {
 	// Of identifies the download: a digest of the URL and the checksum.
 	Of string `json:"of"`
-	// Validator is what the server calls this version of the content, a strong ETag.
+	// Validator is the server's strong ETag of the content.
 	Validator string `json:"validator,omitempty"`
 	// Total is the whole length, 0 if it is unknown.
 	Total int64 `json:"total,omitempty"`
-	// Synced is how much of it the storage has, from the start.
+	// Synced is how much of it is on the storage, from the start.
 	Synced int64 `json:"synced"`
 }
 
-// download gets what a URL has into a file.
+// download fetches the content of a URL into a file.
 type download struct {
 	url    string
 	client *http.Client
-	// digest is what the content must have; nil for any.
+	// digest is the expected digest; nil for any.
 	digest *digest
-	// size is the length if it is known beforehand, in bytes, and max what it may have.
+	// size is the length if known beforehand, in bytes, and max the maximum length.
 	size, max int64
 	stall     time.Duration
-	// pause waits before a transfer goes on that was cut off.
-	pause func(ctx context.Context, failures int) error
-	// report and verifying are called with the progress.
+	// pause waits before a transfer that was cut off is resumed.
+	pause             func(ctx context.Context, failures int) error
 	report, verifying func(done, total int64)
 
-	// have is a version that need not be sent again, version what came.
+	// have is the version that need not be sent again, version the one received.
 	have, version Version
 
 	part string
@@ -66,18 +63,17 @@ type download struct {
 	resumed bool
 }
 
-// cut is an error after which a transfer may go on.
+// cut is an error after which a transfer may be resumed.
 type cut struct{ error }
 
 func (c cut) Unwrap() error { return c.error }
 
-// run downloads to the file part, and goes on with what it has. It leaves the file
-// and the record beside it in any case: a download that failed goes on with them. The
-// digests are those of the content.
+// run downloads to the file part, and resumes from its content. It always leaves the file and the
+// record beside it, for the next attempt. It returns the digests of the content.
 func (d *download) run(ctx context.Context) (sums, error) {
 	defer func() {
 		if d.f != nil {
-			_ = d.f.Close() // what counts was synced
+			_ = d.f.Close() // the valid data was synced
 		}
 	}()
 	if err := d.open(); err != nil {
@@ -98,7 +94,7 @@ func (d *download) run(ctx context.Context) (sums, error) {
 		if err == nil {
 			return got, nil
 		}
-		// What failed the checksum is of no use.
+		// Data that failed the checksum is of no use.
 		resumed := d.resumed
 		if rerr := d.restart(); rerr != nil {
 			return sums{}, errors.Join(err, rerr)
@@ -109,7 +105,7 @@ func (d *download) run(ctx context.Context) (sums, error) {
 	}
 }
 
-// open takes what an earlier download has left, if it was of the same content.
+// open resumes an earlier download if it was of the same content.
 func (d *download) open() error {
 	f, err := os.OpenFile(d.part, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -136,7 +132,7 @@ func (d *download) open() error {
 
 func (d *download) record() string { return d.part + ".json" }
 
-// restart forgets what there is.
+// restart discards all data.
 func (d *download) restart() error {
 	d.know = transferred{Of: d.know.Of}
 	d.resumed = false
@@ -146,7 +142,7 @@ func (d *download) restart() error {
 	return d.f.Truncate(0)
 }
 
-// keep writes down how far the transfer is, once the storage has it.
+// keep syncs the data and then records the progress.
 func (d *download) keep(at int64) error {
 	if err := d.f.Truncate(at); err != nil { // a hole may be at the end
 		return err
@@ -162,7 +158,7 @@ func (d *download) keep(at int64) error {
 	return atomicfile.Replace(d.record(), data)
 }
 
-// transfer gets all that is missing.
+// transfer fetches everything that is missing.
 func (d *download) transfer(ctx context.Context) error {
 	failures := 0
 	for {
@@ -190,7 +186,7 @@ func (d *download) transfer(ctx context.Context) error {
 	}
 }
 
-// wait is the pause between attempts, which tests replace.
+// wait is the pause between attempts. Tests replace it.
 func wait(ctx context.Context, failures int) error {
 	t := time.NewTimer(time.Second << min(failures-1, 4))
 	defer t.Stop()
@@ -202,13 +198,13 @@ func wait(ctx context.Context, failures int) error {
 	}
 }
 
-// once makes one request, and takes what it gives.
+// once makes one request, and writes its response.
 func (d *download) once(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stalled := time.AfterFunc(d.stall, func() { cancel(fmt.Errorf("the server sent nothing for %v", d.stall)) })
 	defer stalled.Stop()
-	// The cause of the context's end is the reason, if it has ended.
+	// If the context has ended, its cause is the reason.
 	why := func(err error) error {
 		if cause := context.Cause(ctx); cause != nil {
 			return cause
@@ -238,7 +234,7 @@ func (d *download) once(ctx context.Context) error {
 	answer, err := d.client.Do(request)
 	if err != nil {
 		closed := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, unix.ECONNRESET)
-		if err = why(err); closed || from > 0 && !errors.Is(err, errRefused) { // it was there before
+		if err = why(err); closed || from > 0 && !errors.Is(err, errRefused) { // a resumed transfer worked before
 			return cut{err}
 		}
 		return err
@@ -251,8 +247,8 @@ func (d *download) once(ctx context.Context) error {
 	return d.take(answer.Body, from, stalled, why)
 }
 
-// accept judges the head of an answer to a request for what is behind from. The
-// content begins at the position that it returns.
+// accept checks the header of the response to a request for the content from a position on. It
+// returns the position at which the response begins.
 func (d *download) accept(answer *http.Response, from int64) (int64, error) {
 	start, total := int64(0), answer.ContentLength
 	switch code := answer.StatusCode; {
@@ -292,12 +288,12 @@ func (d *download) accept(answer *http.Response, from int64) (int64, error) {
 	return start, d.room(max(total, d.size) - start)
 }
 
-// status is a server's answer, of which the words are its own.
+// status formats a response's status with the standard text, not the server's.
 func status(answer *http.Response) string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s", answer.StatusCode, http.StatusText(answer.StatusCode)))
 }
 
-// contentRange understands "bytes START-END/TOTAL"; a total of * is -1.
+// contentRange parses "bytes START-END/TOTAL"; a total of * is -1.
 func contentRange(h string) (start, total int64, ok bool) {
 	rest, isBytes := strings.CutPrefix(h, "bytes ")
 	span, size, hasSize := strings.Cut(rest, "/")
@@ -316,7 +312,7 @@ func (d *download) tooLarge() error {
 	return fmt.Errorf("%w: it has more than %s, which is as much as is taken", ErrTooLarge, quantity(d.max))
 }
 
-// room refuses what the storage has no room for.
+// room refuses content for which the storage has no space.
 func (d *download) room(missing int64) error {
 	return checkRoom(d.part, missing)
 }
@@ -332,7 +328,7 @@ func checkRoom(path string, missing int64) error {
 	return nil
 }
 
-// take writes an answer's content to the file.
+// take writes the content of a response to the file.
 func (d *download) take(body io.Reader, from int64, stalled *time.Timer, why func(error) error) error {
 	out := &filecopy.Sparse{File: d.f, At: from}
 	buf := make([]byte, bufferSize)
@@ -366,7 +362,7 @@ func (d *download) take(body io.Reader, from int64, stalled *time.Timer, why fun
 	return d.complete(out.At)
 }
 
-// complete judges whether n bytes are all.
+// complete checks whether n bytes are the whole content.
 func (d *download) complete(n int64) error {
 	switch total := max(d.know.Total, d.size); {
 	case total > 0 && n < total:

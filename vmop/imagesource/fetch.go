@@ -14,25 +14,25 @@ import (
 	"github.com/vmop/sdk/vmop/imageinspect"
 )
 
-// Result is what was fetched.
+// Result describes a fetched image.
 type Result struct {
-	// Format is raw, qcow2 or iso9660, and VirtualSize what a guest sees of it, in bytes.
+	// Format is raw, qcow2 or iso9660, and VirtualSize the size that a guest sees, in bytes.
 	Format      imageinspect.Format
 	VirtualSize int64
-	// SHA256 and SHA512 are those of what the location has, in hexadecimal digits: for a
-	// container image its manifest's digest as SHA256. A file has none, and nothing
-	// has a SHA512, unless the source has such a checksum.
+	// SHA256 and SHA512 are the digests of the source's content, in hexadecimal digits: for a
+	// container image SHA256 is its manifest's digest. They are empty for a file without a
+	// checksum, and SHA512 unless the source has such a checksum.
 	SHA256, SHA512 string
-	// Version is what the source calls this content; empty if it does not.
+	// Version is the source's version of this content; empty if it has none.
 	Version Version
 }
 
-// Fetch makes a file of a source: an image that refers to no other file, readable by its owner
+// Fetch creates a file from a source: an image that refers to no other file, readable by its owner
 // only, and on the storage when Fetch returns. The path must not exist.
 //
-// Only one call at a time may fetch to a path. An interrupted one leaves files beside the path,
-// with which the next Fetch of the same source goes on, and which [Leftovers] names. An error is
-// about the source, without its location.
+// Only one call at a time may fetch to a path. An interrupted one leaves the files of [Leftovers]
+// beside the path, from which the next Fetch of the same source resumes. Errors do not contain the
+// location.
 func Fetch(ctx context.Context, s Source, to string, o Options) (Result, error) {
 	if err := s.Check(); err != nil {
 		return Result{}, err
@@ -47,7 +47,7 @@ func Fetch(ctx context.Context, s Source, to string, o Options) (Result, error) 
 	return f.run(ctx)
 }
 
-// Leftovers are the files that an interrupted [Fetch] to a path may have left.
+// Leftovers returns the files that an interrupted [Fetch] to a path may have left.
 func Leftovers(to string) []string {
 	f := fetch{to: to}
 	return []string{f.part(), f.part() + ".json", f.packed(), f.unpacked(), f.converted()}
@@ -68,7 +68,7 @@ func (f *fetch) run(ctx context.Context) (_ Result, err error) {
 	own := path != f.Location
 	r, image, err := f.image(ctx, path, own || f.o.Take)
 	if err != nil {
-		if own { // it is what it is, and the next attempt would fail likewise
+		if own { // the next attempt would fail likewise
 			if ctx.Err() == nil {
 				err = errors.Join(err, discard(f.part(), f.part()+".json"))
 			}
@@ -82,7 +82,7 @@ func (f *fetch) run(ctx context.Context) (_ Result, err error) {
 	return r, discard(f.part(), f.part()+".json")
 }
 
-// finish gives the image its name, once the storage has it.
+// finish syncs the image and renames it to its path.
 func (f *fetch) finish(image string) error {
 	file, err := os.OpenFile(image, os.O_RDWR, 0)
 	if err != nil {
@@ -94,7 +94,7 @@ func (f *fetch) finish(image string) error {
 	return atomicfile.Rename(image, f.to)
 }
 
-// get makes the source a file of this host, as it is, and compares its checksum.
+// get fetches the source to a local file, as it is, and verifies its checksum.
 func (f *fetch) get(ctx context.Context) (sums, string, error) {
 	want, err := parseDigest(f.Checksum)
 	if err != nil {
@@ -124,7 +124,7 @@ func (f *fetch) get(ctx context.Context) (sums, string, error) {
 	return got, f.Location, err
 }
 
-// fromFile compares the checksum of a file, if there is one.
+// fromFile verifies the checksum of a file, if given.
 func (f *fetch) fromFile(ctx context.Context, want *digest) (sums, error) {
 	file, err := openRegular(f.Location)
 	if err != nil {
@@ -141,8 +141,8 @@ func (f *fetch) fromFile(ctx context.Context, want *digest) (sums, error) {
 	return got, got.compare(want)
 }
 
-// image makes an image of a file that may be packed or of another format. Only what
-// is the run's own is moved; the name of what it has made is returned.
+// image unpacks and converts a file where needed, and returns the name of the image. Unless own,
+// the file itself is not moved.
 func (f *fetch) image(ctx context.Context, path string, own bool) (Result, string, error) {
 	file, err := openRegular(path)
 	if err != nil {
@@ -167,7 +167,7 @@ func (f *fetch) image(ctx context.Context, path string, own bool) (Result, strin
 	if err != nil {
 		return Result{}, "", err
 	}
-	// Where the disk in it may be larger, nothing else bounds a file that is not packed.
+	// If the disk may be larger than the file, nothing else bounds a file that is not compressed.
 	if limit := f.o.maxSize(); f.o.MaxDisk > 0 && info.Size() > limit {
 		return Result{}, "", fmt.Errorf("%w: it has %s, and %s are as much as is taken", ErrTooLarge, quantity(info.Size()), quantity(limit))
 	}
@@ -202,7 +202,7 @@ func (f *fetch) image(ctx context.Context, path string, own bool) (Result, strin
 			return Result{}, "", err
 		}
 		image = f.unpacked()
-		// What was copied counts, whatever the source has by now.
+		// The copy counts, in case the source has changed.
 		if format, size, err = probeFile(image); err != nil {
 			return Result{}, "", err
 		}

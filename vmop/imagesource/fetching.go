@@ -8,16 +8,14 @@ import (
 	"os"
 )
 
-// fetch is one run of [Fetch].
 type fetch struct {
 	Source
 	o       Options
 	to      string
-	version Version // of what was got
+	version Version // of the fetched content
 }
 
-// part is a download, packed a file of an archive, unpacked and converted the image
-// as far as it is.
+// part is a download, packed a file of an archive, unpacked and converted the image in progress.
 func (f *fetch) part() string { return f.to + ".part" }
 
 func (f *fetch) packed() string { return f.to + ".packed" }
@@ -26,7 +24,7 @@ func (f *fetch) unpacked() string { return f.to + ".unpacked" }
 
 func (f *fetch) converted() string { return f.to + ".converted" }
 
-// discard removes what no later run goes on with.
+// discard removes files that a later run does not resume from.
 func discard(paths ...string) error {
 	var errs []error
 	for _, p := range paths {
@@ -37,7 +35,7 @@ func discard(paths ...string) error {
 	return errors.Join(errs...)
 }
 
-// client is that of servers that the source names.
+// client returns the HTTP client for the source's servers.
 func (f *fetch) client() (*http.Client, error) {
 	g := newGuard(f.o.Local, f.Location)
 	t, err := g.transport(f.CA)

@@ -16,48 +16,47 @@ import (
 	"time"
 )
 
-// Local is which connections are allowed to addresses that only this host, or its link, reaches:
-// those of the loopback interface, of link-local ones, where clouds serve metadata to their
-// machines, and of multicast.
+// Local selects which connections are allowed to addresses that only this host, or its link,
+// reaches: loopback, link-local (where clouds serve metadata to their machines) and multicast
+// addresses.
 type Local int
 
 // The values of Local.
 const (
-	// LocalRefused allows none. It is for programs, such as a pod, that do not act for the person
-	// who named the source.
+	// LocalRefused allows none. It is for programs, such as a pod, that do not act for the user who
+	// named the source.
 	LocalRefused Local = iota
-	// LocalNamed allows those that the source itself names, by their address or as
-	// localhost. No redirection and no name leads there.
+	// LocalNamed allows those that the source itself names, by their address or as localhost, but
+	// not by redirection or by another name.
 	LocalNamed
 	// LocalAllowed allows all.
 	LocalAllowed
 )
 
-// The deadlines of the steps of a request.
+// Timeouts of the steps of a request.
 const (
 	connectTimeout   = 30 * time.Second
 	handshakeTimeout = 30 * time.Second
 	idleTimeout      = time.Minute
-	// defaultStall is how long a server may send nothing.
-	defaultStall = time.Minute
+	defaultStall     = time.Minute
 
 	maxRedirects = 10
-	// maxHeader bounds a server's header, in bytes.
+	// maxHeader bounds a response's header, in bytes.
 	maxHeader = 64 << 10
 )
 
-// errRefused is within the errors of connections and redirections that are not allowed.
+// errRefused is wrapped by errors about connections and redirections that are not allowed.
 var errRefused = errors.New("not allowed")
 
-// ErrRedirect means that the server leads to where nothing is fetched from. It is no fault of the
-// network: the next request would be led there, too.
+// ErrRedirect means that the server redirects to a refused location. It is not transient: the next
+// request would be redirected, too.
 var ErrRedirect = fmt.Errorf("%w", errRefused)
 
-// reachesOutside reports whether an address is one that other hosts have, too.
+// reachesOutside reports whether an address may be that of another host.
 func reachesOutside(a netip.Addr) bool {
 	a = a.Unmap()
 	return !a.IsLoopback() && !a.IsUnspecified() && !a.IsLinkLocalUnicast() && !a.IsMulticast() && a.IsValid() &&
-		// Translated and tunnelled forms of any address of version 4.
+		// Translated and tunnelled forms of any IPv4 address.
 		!nat64.Contains(a) && !sixToFour.Contains(a)
 }
 
@@ -66,14 +65,13 @@ var (
 	sixToFour = netip.MustParsePrefix("2002::/16")
 )
 
-// guard decides which connections are made.
 type guard struct {
 	local Local
-	// named is host:port of the source where that is an address or localhost.
+	// named is host:port of the source if that is an address or localhost.
 	named string
 
 	mu      sync.Mutex
-	proxies map[string]bool // of the environment: its author has allowed them
+	proxies map[string]bool // of the environment, which is trusted
 }
 
 func newGuard(local Local, source string) *guard {
@@ -95,7 +93,7 @@ func hostPort(u *url.URL) string {
 	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
-// proxy is [http.ProxyFromEnvironment], and remembers its answers.
+// proxy is [http.ProxyFromEnvironment]; it records the proxies.
 func (g *guard) proxy(r *http.Request) (*url.URL, error) {
 	u, err := http.ProxyFromEnvironment(r)
 	if u != nil {
@@ -113,7 +111,7 @@ func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, er
 	g.mu.Unlock()
 	d := net.Dialer{Timeout: connectTimeout}
 	if !free {
-		// What a name leads to is known here, after it was resolved.
+		// Control is called with the resolved address.
 		d.Control = func(_, address string, _ syscall.RawConn) error {
 			a, err := netip.ParseAddrPort(address)
 			if err != nil || !reachesOutside(a.Addr()) {
@@ -125,7 +123,7 @@ func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, er
 	return d.DialContext(ctx, network, address)
 }
 
-// redirect judges where a server leads to.
+// redirect checks a redirection.
 func (g *guard) redirect(next *http.Request, before []*http.Request) error {
 	to := redact(next.URL.String())
 	switch last := before[len(before)-1].URL; {
@@ -136,14 +134,13 @@ func (g *guard) redirect(next *http.Request, before []*http.Request) error {
 	case last.Scheme == "https" && next.URL.Scheme == "http":
 		return fmt.Errorf("%w: the server leads from https to %s", ErrRedirect, to)
 	}
-	// A proxy would connect to it in our place.
+	// A proxy would connect in place of dial.
 	if a, err := netip.ParseAddr(next.URL.Hostname()); err == nil && g.local != LocalAllowed && !reachesOutside(a) && hostPort(next.URL) != g.named {
 		return fmt.Errorf("%w: the server leads to %s, an address of this host or its link", ErrRedirect, to)
 	}
 	return nil
 }
 
-// transport connects as the guard allows it.
 func (g *guard) transport(ca []byte) (*http.Transport, error) {
 	t := &http.Transport{
 		Proxy: g.proxy, DialContext: g.dial, ForceAttemptHTTP2: true,
@@ -165,7 +162,7 @@ func (g *guard) transport(ca []byte) (*http.Transport, error) {
 	return t, nil
 }
 
-// plain is an error of a request without its URL, which may have a secret.
+// plain strips the URL, which may contain a secret, from an error of a request.
 func plain(err error) error {
 	if u := (*url.Error)(nil); errors.As(err, &u) {
 		return u.Err

@@ -10,10 +10,10 @@ import (
 // defaultMaxSize is the maximum size of an image if Options.MaxSize is not set, in bytes.
 const defaultMaxSize = 256 << 30
 
-// ErrTooLarge means that an image, or what it is unpacked from, is larger than allowed.
+// ErrTooLarge means that an image, or the content it is unpacked from, is larger than allowed.
 var ErrTooLarge = errors.New("it is too large")
 
-// Step is what [Fetch] is doing.
+// Step is a step of [Fetch].
 type Step string
 
 // The values of Step, in their order.
@@ -25,38 +25,36 @@ const (
 	Converting  Step = "converting"
 )
 
-// Progress is how far [Fetch] is.
+// Progress is the progress of [Fetch].
 type Progress struct {
 	Step Step
-	// Done and Total are bytes of what is read in this step; Total is 0 if it is
-	// unknown.
+	// Done and Total are bytes of the input of this step; Total is 0 if unknown.
 	Done, Total int64
-	// Rate is bytes per second since the step began, without what was there before.
+	// Rate is bytes per second since the step began, without resumed data.
 	Rate int64
 }
 
-// Options are how an image is fetched.
+// Options configure a fetch.
 type Options struct {
-	// MaxSize is what the image, unpacked, and the disk in it may have, in bytes; 0 is
-	// 256 GiB.
+	// MaxSize limits the unpacked image and the disk in it, in bytes; 0 means 256 GiB.
 	MaxSize int64
-	// MaxDisk is what the disk in it may have, if that is not MaxSize: of an image that
-	// is kept and not used as a disk the file alone takes room.
+	// MaxDisk limits the disk instead of MaxSize, for an image that is only stored: there, only the
+	// file takes space.
 	MaxDisk int64
-	// Local is which addresses of this host are allowed.
+	// Local selects which addresses of this host are allowed.
 	Local Local
-	// Stall is how long a server may send nothing; 0 is a minute.
+	// Stall is how long a server may send nothing; 0 means a minute.
 	Stall time.Duration
-	// Progress is called often, with how far Fetch is; nil for none.
+	// Progress is called often; nil for none.
 	Progress func(Progress)
-	// Take has a file of this host become the image, if it is one as it stands, rather
-	// than a copy: it is the caller's, who has made it for this.
+	// Take moves a file of this host, if it can be used unchanged, instead of copying it. The
+	// caller must own it.
 	Take bool
-	// Have is the version of the source that the caller has already: if it is current, Fetch makes
-	// nothing, and its error is ErrUnchanged. Files are always fetched.
+	// Have is the version that the caller already has: if it is current, Fetch creates no file and
+	// returns ErrUnchanged. Files are always fetched.
 	Have Version
 
-	// pause is the wait before a download goes on; nil except in tests.
+	// pause replaces the wait before a download is resumed, in tests.
 	pause func(ctx context.Context, failures int) error
 }
 
@@ -74,7 +72,7 @@ func (o Options) stall() time.Duration {
 	return defaultStall
 }
 
-// meter reports the progress of one step.
+// meter returns a function that reports the progress of one step.
 func (o Options) meter(step Step) func(done, total int64) {
 	if o.Progress == nil {
 		return func(int64, int64) {}
@@ -93,7 +91,6 @@ func (o Options) meter(step Step) func(done, total int64) {
 	}
 }
 
-// quantity formats a number of bytes for display.
 func quantity(n int64) string {
 	for _, u := range []struct {
 		shift uint

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 )
 
-// Source is where an image is.
+// Source is the location of an image.
 type Source struct {
 	// Location is one of
 	//   - FILE, a path of this host,
@@ -24,13 +24,13 @@ type Source struct {
 	//   - oci-archive:FILE, the same in an archive of OCI's image layout,
 	//   - oci-layout:DIRECTORY, the same in a directory of that layout.
 	Location string
-	// Path is that of the disk in a container image; empty for the only file in /disk.
+	// Path is the path of the disk in a container image; empty for the only file in /disk.
 	Path string
-	// Checksum is sha256:HEX or sha512:HEX of what the location has: of the file before
-	// it is unpacked, for a container image of its manifest (sha256 only). Empty trusts
-	// the location.
+	// Checksum is sha256:HEX or sha512:HEX of the content at the location: of the file before it is
+	// unpacked, or of a container image's manifest (sha256 only). If empty, the location is
+	// trusted.
 	Checksum string
-	// CA are certificates (PEM) that servers may be trusted by, beside this host's.
+	// CA are CA certificates (PEM) for servers, beside this host's.
 	CA []byte
 }
 
@@ -53,7 +53,7 @@ const (
 	layoutPrefix   = "oci-layout:"
 )
 
-// Kind returns the kind of the source's location, or what is wrong with it.
+// Kind returns the kind of the source's location, or an error if it is invalid.
 func (s Source) Kind() (Kind, error) {
 	l := s.Location
 	scheme, _, hasScheme := strings.Cut(l, "://")
@@ -80,8 +80,8 @@ func (s Source) Kind() (Kind, error) {
 	return File, nil
 }
 
-// LocalPath is the path of the file or directory of this host that the source is; ""
-// if it is on a server.
+// LocalPath returns the path of the file or directory on this host; "" if the source is on a
+// server.
 func (s Source) LocalPath() string {
 	switch kind, err := s.Kind(); {
 	case err != nil, kind == HTTP, kind == Registry:
@@ -90,7 +90,7 @@ func (s Source) LocalPath() string {
 	return strings.TrimPrefix(strings.TrimPrefix(s.Location, archivePrefix), layoutPrefix)
 }
 
-// isScheme reports whether it is what a URL begins with (RFC 3986, 3.1), such as file.
+// isScheme reports whether s is the scheme of a URL (RFC 3986, 3.1), such as file.
 func isScheme(s string) bool {
 	for i, r := range s {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
@@ -101,7 +101,6 @@ func isScheme(s string) bool {
 	return s != ""
 }
 
-// reference is a registry's image.
 func (s Source) reference() (name.Reference, error) {
 	ref, err := name.ParseReference(strings.TrimPrefix(s.Location, registryPrefix))
 	if err != nil {
@@ -110,7 +109,7 @@ func (s Source) reference() (name.Reference, error) {
 	return ref, nil
 }
 
-// Check returns what is wrong with a source, as far as that can be seen without any access.
+// Check validates a source without accessing it.
 func (s Source) Check() error {
 	kind, err := s.Kind()
 	if err != nil {
@@ -129,7 +128,7 @@ func (s Source) Check() error {
 	return err
 }
 
-// String is the location without passwords and queries, which may be secrets.
+// String returns the location without passwords and queries, which may be secrets.
 func (s Source) String() string { return redact(s.Location) }
 
 func redact(location string) string {
@@ -140,7 +139,7 @@ func redact(location string) string {
 	rest, _, _ = strings.Cut(rest, "#")
 	rest, _, query := strings.Cut(rest, "?")
 	authority, file, slash := strings.Cut(rest, "/")
-	if i := strings.LastIndex(authority, "@"); i >= 0 && scheme != "oci" { // which has digests
+	if i := strings.LastIndex(authority, "@"); i >= 0 && scheme != "oci" { // in oci, @ begins a digest
 		authority = authority[i+1:]
 	}
 	out := scheme + "://" + authority
@@ -153,8 +152,8 @@ func redact(location string) string {
 	return out
 }
 
-// diskPath is the path of a disk in a container image as archives have it, without a
-// slash in front: "disk/" for any in that directory.
+// diskPath returns the path of a disk in a container image as archives have it, without a leading
+// slash: "disk/" for any file in that directory.
 func diskPath(p string) (string, error) {
 	if p == "" {
 		return "disk/", nil
@@ -166,7 +165,7 @@ func diskPath(p string) (string, error) {
 	return clean, nil
 }
 
-// digest is a checksum that something must have.
+// digest is an expected checksum.
 type digest struct {
 	kind string
 	want []byte
@@ -174,7 +173,7 @@ type digest struct {
 
 func (d *digest) String() string { return d.kind + ":" + hex.EncodeToString(d.want) }
 
-// parseDigest understands sha256:HEX and sha512:HEX; nil is for "".
+// parseDigest parses sha256:HEX and sha512:HEX; nil for "".
 func parseDigest(text string) (*digest, error) {
 	if text == "" {
 		return nil, nil

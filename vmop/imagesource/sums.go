@@ -11,7 +11,7 @@ import (
 	"os"
 )
 
-// sums are the digests of a content, in hexadecimal digits.
+// sums are digests, in hexadecimal digits.
 type sums struct{ sha256, sha512 string }
 
 func (s sums) compare(d *digest) error {
@@ -25,10 +25,10 @@ func (s sums) compare(d *digest) error {
 	return nil
 }
 
-// ErrChecksum means that the content has another checksum than it must have.
+// ErrChecksum means that the content has another checksum than expected.
 var ErrChecksum = errors.New("it is another image, or damaged")
 
-// digestsOf reads a file from its start. SHA-512 is slower, and computed only if it is wanted.
+// digestsOf hashes a file from its start. SHA-512 is slower, and computed only if wanted.
 func digestsOf(ctx context.Context, file *os.File, want *digest, report func(done, total int64)) (sums, error) {
 	info, err := file.Stat()
 	if err != nil {
@@ -68,5 +68,5 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// bufferSize is what a transfer holds in memory, in bytes.
+// bufferSize is how much of a transfer is held in memory, in bytes.
 const bufferSize = 256 << 10

@@ -18,18 +18,17 @@ import (
 	"github.com/vmop/sdk/internal/filecopy"
 )
 
-// compression is how a file is packed.
 type compression string
 
 const (
 	unpackedAlready compression = ""
-	archived        compression = "tar" // in messages: layers that are not packed
+	archived        compression = "tar" // in messages: layers that are not compressed
 	gzipped         compression = "gzip"
 	xzPacked        compression = "xz"
 	zstdPacked      compression = "zstd"
 )
 
-// compressionOf goes by the first bytes.
+// compressionOf detects the compression from the first bytes.
 func compressionOf(header []byte) compression {
 	switch {
 	case bytes.HasPrefix(header, []byte("\x1f\x8b")):
@@ -42,11 +41,10 @@ func compressionOf(header []byte) compression {
 	return unpackedAlready
 }
 
-// errPacked means that a packed file is malformed.
+// errPacked means that a compressed file is malformed.
 var errPacked = errors.New("it cannot be unpacked")
 
-// unpacker unpacks what r has, of a file with a header that is not looked at again.
-// An xz file has to be one that checkXZ let through.
+// unpacker returns a reader of the decompressed content. An xz file must have passed checkXZ.
 func unpacker(kind compression, r io.Reader) (io.ReadCloser, error) {
 	switch kind {
 	case gzipped:
@@ -64,7 +62,7 @@ func unpacker(kind compression, r io.Reader) (io.ReadCloser, error) {
 	return io.NopCloser(r), nil
 }
 
-// unpack unpacks a file, if it is packed, to f.unpacked.
+// unpack decompresses a file to f.unpacked; it returns false if the file is not compressed.
 func (f *fetch) unpack(ctx context.Context, file *os.File) (bool, error) {
 	header := make([]byte, 16)
 	n, err := io.ReadFull(file, header)
@@ -90,8 +88,8 @@ func (f *fetch) unpack(ctx context.Context, file *os.File) (bool, error) {
 		}
 		total = int64(size)
 	}
-	// Progress in unpacked bytes is more exact, where their number is known: zeros are packed in
-	// little space.
+	// Where the unpacked length is known, progress in unpacked bytes is more exact: zeros compress
+	// well.
 	report := f.o.meter(Unpacking)
 	ofPacked, ofImage := func(n int64) { report(n, info.Size()) }, func(int64) {}
 	if total > 0 {
@@ -112,8 +110,7 @@ func tooLargeUnpacked(kind compression, limit int64) error {
 	return fmt.Errorf("%w: unpacked (%s) it has more than %s, which is as much as is taken", ErrTooLarge, kind, quantity(limit))
 }
 
-// explainUnpacking distinguishes errors of the storage and interruptions from errors in what is
-// unpacked.
+// explainUnpacking distinguishes errors of the storage and interruptions from errors in the input.
 func explainUnpacking(ctx context.Context, kind compression, limit int64, err error) error {
 	switch {
 	case err == nil:
@@ -132,13 +129,13 @@ func explainUnpacking(ctx context.Context, kind compression, limit int64, err er
 	return fmt.Errorf("%w (%s): %w", errPacked, kind, err)
 }
 
-// refusal is an error about what is in a packed file, and not about its packing.
+// refusal is an error about the content of a compressed file, not about its compression.
 type refusal struct{ error }
 
-// errLimit is within the error of writeImage for what is longer than allowed.
+// errLimit means that the input of writeImage is longer than allowed.
 var errLimit = errors.New("more than the limit")
 
-// writeImage writes what r has to a new file without its zeros.
+// writeImage writes the content of r to a new file, with holes in place of zeros.
 func writeImage(path string, r io.Reader, limit int64) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
 	if err != nil {

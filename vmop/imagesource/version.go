@@ -7,24 +7,24 @@ import (
 )
 
 // Version identifies the content of a source: an HTTP validator (RFC 9110, 8.8), or the digest of a
-// container image's manifest. It is printable, has at most a KiB, and is only good for comparison.
+// container image's manifest. It is printable, has at most 1 KiB, and is only meant to be compared.
 type Version string
 
 // ErrUnchanged means that a source still has the version that the caller has.
 var ErrUnchanged = errors.New("it has not changed")
 
-// What versions begin with.
+// Prefixes of versions.
 const (
 	tagVersion    = "etag:"
 	timeVersion   = "last-modified:"
 	digestVersion = "sha256:"
 )
 
-// maxVersion is how long one may be, in bytes: servers choose them.
+// maxVersion bounds a version, in bytes: servers choose them.
 const maxVersion = 1 << 10
 
-// versionOf is the version in an answer's header; empty if there is none. An entity tag is more
-// exact than a time.
+// versionOf returns the version in a response's header; empty if there is none. An entity tag is
+// more exact than a time.
 func versionOf(h http.Header) Version {
 	for _, from := range []struct{ prefix, header string }{{tagVersion, "ETag"}, {timeVersion, "Last-Modified"}} {
 		value := strings.TrimSpace(h.Get(from.header))
@@ -36,7 +36,7 @@ func versionOf(h http.Header) Version {
 	return ""
 }
 
-// ask has a request answered only if there is another version.
+// ask makes a request conditional on another version.
 func (v Version) ask(h http.Header) {
 	if tag, ok := strings.CutPrefix(string(v), tagVersion); ok {
 		h.Set("If-None-Match", tag)

@@ -11,9 +11,9 @@ import (
 )
 
 // checkXZ reads the metadata of an xz file, from its end: the indices of its streams, and the
-// headers of all their blocks. It returns the unpacked length that they declare. The unpacker
-// allocates as much memory as blocks declare, up to 4 GiB, and therefore must not see what this
-// refuses. See "The .xz File Format" 1.2.0, of which the sections are named here.
+// headers of all their blocks. It returns the declared unpacked length. The unpacker allocates as
+// much memory as blocks declare, up to 4 GiB, and therefore must not see a file that this refuses.
+// Section numbers refer to "The .xz File Format" 1.2.0.
 func checkXZ(file io.ReaderAt, size int64) (uint64, error) {
 	var total, wanted uint64
 	end := size
@@ -39,7 +39,7 @@ func checkXZ(file io.ReaderAt, size int64) (uint64, error) {
 		if total += n; total < n {
 			return 0, errXZ("its lengths make no sense")
 		}
-		// Each block gets memory of its own, one after the other.
+		// Each block is allocated separately, one after the other.
 		if wanted += memory; wanted > 2*maxWindow+maxMemoryPerByte*min(total, 1<<40) {
 			return 0, errXZ("it has blocks that need much memory for little content")
 		}
@@ -48,11 +48,11 @@ func checkXZ(file io.ReaderAt, size int64) (uint64, error) {
 	return total, nil
 }
 
-// maxXZPadding bounds zeros behind the last stream that are read word by word.
+// maxXZPadding bounds the padding behind the last stream, which is read word by word.
 const maxXZPadding = 1 << 20
 
-// maxMemoryPerByte is how much memory blocks may require for each byte in them: eight mebibytes for
-// a block of a quarter of one, where xz takes three times as much for a block as it has memory.
+// maxMemoryPerByte is how much memory blocks may declare for each byte in them: eight MiB for a
+// block of a quarter of one. xz itself makes blocks three times as large as their memory.
 const maxMemoryPerByte = 32
 
 func errXZ(what string) error { return errors.New(what) }
@@ -60,7 +60,7 @@ func errXZ(what string) error { return errors.New(what) }
 const xzHeaderSize = 12
 
 // checkXZStream checks the stream that ends at a position, and returns its start, its unpacked
-// length and the memory that its blocks require, in bytes.
+// length and the memory that its blocks declare, in bytes.
 func checkXZStream(file io.ReaderAt, end int64) (start int64, length, memory uint64, err error) {
 	// 2.1.2: the footer.
 	footer := make([]byte, xzHeaderSize)
@@ -114,7 +114,6 @@ func checkXZStream(file io.ReaderAt, end int64) (start int64, length, memory uin
 	return start, length, memory, err
 }
 
-// xzIndex calls do for each record of an index.
 func xzIndex(file io.ReaderAt, at, size int64, do func(unpadded, uncompressed uint64) error) error {
 	r := bufio.NewReaderSize(io.NewSectionReader(file, at, size), 64<<10)
 	if b, err := r.ReadByte(); err != nil || b != 0 {
@@ -140,7 +139,7 @@ func xzIndex(file io.ReaderAt, at, size int64, do func(unpadded, uncompressed ui
 	return nil
 }
 
-// checkXZBlock returns the memory that a block's header (3.1) requires.
+// checkXZBlock returns the memory that a block's header (3.1) declares.
 func checkXZBlock(file io.ReaderAt, at int64) (memory uint64, err error) {
 	header := make([]byte, 1024)
 	n, err := file.ReadAt(header, at)
@@ -176,7 +175,7 @@ func checkXZBlock(file io.ReaderAt, at int64) (memory uint64, err error) {
 	return memory, nil
 }
 
-// xzDictionary is the size that the properties of LZMA2 stand for, 5.3.1.
+// xzDictionary decodes the dictionary size of LZMA2's properties, 5.3.1.
 func xzDictionary(bits byte) uint64 {
 	if bits == 40 {
 		return 1<<32 - 1
@@ -184,6 +183,6 @@ func xzDictionary(bits byte) uint64 {
 	return (2 | uint64(bits)&1) << (bits/2 + 11)
 }
 
-// maxWindow is how far back a packed file may refer, in bytes, and so what unpacking
-// it takes of the memory: what xz -9 and zstd --long (27) need.
+// maxWindow bounds the window of a compressed file, in bytes, and so the memory for unpacking it:
+// what xz -9 and zstd --long (27) need.
 const maxWindow = 128 << 20
