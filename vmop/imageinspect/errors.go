@@ -17,7 +17,7 @@ var (
 	// ErrIncompatibleFeatures: the qcow2 image is marked as corrupt or needs a feature that this
 	// package does not know to be harmless.
 	ErrIncompatibleFeatures = errors.New("qcow2 image has unsupported incompatible features")
-	// ErrInvalidHeader: the header contradicts itself, the file's size or the
-	// format's description.
+	// ErrInvalidHeader: the header contradicts itself, the file's size or the format's
+	// specification.
 	ErrInvalidHeader = errors.New("invalid image header")
 )

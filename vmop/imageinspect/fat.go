@@ -7,8 +7,7 @@ import (
 	"unicode/utf16"
 )
 
-// fatVolume is a FAT12, FAT16 or FAT32 volume, read-only. Offsets and sizes are
-// in bytes.
+// fatVolume is a FAT12, FAT16 or FAT32 volume. Offsets and sizes are in bytes.
 type fatVolume struct {
 	volume      *io.SectionReader
 	bits        int
@@ -85,8 +84,7 @@ func openFAT(volume *io.SectionReader) (*fatVolume, bool) {
 	return v, true
 }
 
-// label is that of the root directory; the copy in the boot sector is not always
-// updated.
+// label returns the label in the root directory; the copy in the boot sector is not always updated.
 func (v *fatVolume) label() string {
 	label := v.bootLabel
 	if label == "NO NAME" {
@@ -129,7 +127,6 @@ type fatEntry struct {
 	cluster, size        uint32
 }
 
-// entries yields the entries of the root directory.
 func (v *fatVolume) entries() func(yield func(fatEntry) bool) {
 	return func(yield func(fatEntry) bool) {
 		var directory []byte
@@ -149,7 +146,7 @@ func (v *fatVolume) entries() func(yield func(fatEntry) bool) {
 				continue
 			}
 			if b[11] == attributesLong {
-				// The last part of the name comes first. 20 parts are the most.
+				// The last part of the name comes first. There are at most 20.
 				part := longNamePart(b)
 				if b[0]&0x40 != 0 {
 					long = nil
@@ -199,13 +196,13 @@ func longNamePart(b []byte) []uint16 {
 	return units
 }
 
-// readChain reads up to limit bytes of a chain of clusters, and whatever could
-// be read if the chain is damaged. A circle ends at the limit.
+// readChain reads up to limit bytes of a chain of clusters; of a damaged chain, what could be read.
+// A cycle ends at the limit.
 func (v *fatVolume) readChain(cluster uint32, limit int64) ([]byte, bool) {
 	var content []byte
 	for int64(len(content)) < limit {
 		if cluster < 2 || cluster-2 >= v.clusters {
-			// The end of the chain is among the values above the last cluster.
+			// The end of the chain is marked by a value above the last cluster.
 			return content, cluster > v.clusters
 		}
 		n := min(limit-int64(len(content)), v.clusterSize)
@@ -221,7 +218,7 @@ func (v *fatVolume) readChain(cluster uint32, limit int64) ([]byte, bool) {
 	return content, true
 }
 
-// next looks the following cluster up in the first table.
+// next reads the number of the following cluster from the first table.
 func (v *fatVolume) next(cluster uint32) (uint32, bool) {
 	at := int64(cluster) * int64(v.bits) / 8
 	size := 2

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// identifyFileSystem looks for known superblocks, nil if there is none. The order matters where two
-// can be present: an encrypted or LVM volume may still have the superblock of an earlier file
-// system, which formatting does not always overwrite.
+// identifyFileSystem recognizes superblocks; nil if there is none. The order matters where two can
+// be present: an encrypted or LVM volume may still have the superblock of an earlier file system,
+// which formatting does not always overwrite.
 func identifyFileSystem(volume *io.SectionReader) *FileSystem {
 	for _, identify := range []func(*io.SectionReader) *FileSystem{
 		identifyLUKS, identifyLVM, identifyISO9660, identifyExt, identifyXFS, identifyBtrfs,
@@ -39,8 +39,8 @@ func identifyLVM(volume *io.SectionReader) *FileSystem {
 	if !ok || string(b[:8]) != "LABELONE" || string(b[24:32]) != "LVM2 001" {
 		return nil
 	}
-	// The identifier stands at the start of the physical volume's header, which
-	// follows the label, in groups of 6, 4, 4, 4, 4, 4 and 6 characters.
+	// The UUID follows the label, at the start of the physical volume's header, and is written in
+	// groups of 6, 4, 4, 4, 4, 4 and 6 characters.
 	id := text(b[32:64])
 	if len(id) != 32 {
 		return &FileSystem{Type: "LVM2_member"}
@@ -98,7 +98,7 @@ func identifySquashFS(volume *io.SectionReader) *FileSystem {
 	return &FileSystem{Type: "squashfs"}
 }
 
-// identifySwap recognizes swap with the page size of x86 and most others, 4 KiB.
+// identifySwap recognizes swap with the most common page size, 4 KiB.
 func identifySwap(volume *io.SectionReader) *FileSystem {
 	b, ok := read(volume, 0, 4096)
 	if !ok || string(b[4086:]) != "SWAPSPACE2" {

@@ -6,11 +6,11 @@ import (
 	"fmt"
 )
 
-// Format is the format of an image, by QEMU's name for its block driver, and
-// iso9660 for the image of an optical disc (for QEMU that is a raw image).
+// Format is the format of an image, by QEMU's name for its block driver, or iso9660 for the image
+// of an optical disc (for QEMU that is a raw image).
 type Format string
 
-// The formats that are distinguished. Only raw and qcow2 can be used for disks.
+// The recognized formats. Only raw and qcow2 can be used for disks.
 const (
 	FormatRaw       Format = "raw"
 	FormatQcow2     Format = "qcow2"
@@ -24,25 +24,25 @@ const (
 	FormatParallels Format = "parallels"
 )
 
-// HeaderSize is how many bytes from the start of an image [ProbeFormat] needs. A shorter image is
-// given whole.
+// HeaderSize is how many bytes from the start of an image [ProbeFormat] needs. A shorter image must
+// be passed whole.
 const HeaderSize = 512
 
 // ProbeFormat decides with which format an image of fileSize bytes that starts with header may be
 // opened, raw or qcow2, and returns the size in bytes of the disk that a guest will see. It is for
 // images of undeclared format, like disk.img in a volume.
 //
-// The header is not trusted: after the first start the guest may have written it. A guest can write
-// a qcow2 header with a backing file into its raw disk; opened as qcow2, the disk would then show
-// it any file that QEMU can read. Two rules prevent that:
-//   - The caller asks once, before the image's first use, records the answer and passes it to QEMU
-//     explicitly ever after. A raw image that later looks like qcow2 stays raw.
+// The header is not trusted: a guest can write a qcow2 header with a backing file into its raw
+// disk; opened as qcow2, the disk would then expose any file that QEMU can read. Two rules prevent
+// that:
+//   - The caller must probe once, before the image's first use, record the result and pass it to
+//     QEMU explicitly ever after. A raw image that later looks like qcow2 stays raw.
 //   - An image that refers to other files or needs keys is refused even at first use, as it may
 //     have been uploaded by a stranger: [ErrBackingFile], [ErrDataFile], [ErrEncrypted],
 //     [ErrIncompatibleFeatures].
 //
-// Other image formats are refused with [ErrUnsupportedFormat] rather than passed on as raw, because
-// a guest could only see garbage; everything else is raw. On error the format is that of the image,
+// Other image formats are refused with [ErrUnsupportedFormat] rather than taken for raw, because a
+// guest could only see garbage; everything else is raw. On error the format is that of the image,
 // and the size is 0.
 func ProbeFormat(header []byte, fileSize int64) (format Format, virtualSize int64, err error) {
 	if fileSize < 0 {
@@ -73,7 +73,7 @@ func ProbeFormat(header []byte, fileSize int64) (format Format, virtualSize int6
 	}
 }
 
-// identify compares the magic numbers that QEMU's block drivers look for.
+// identify compares the magic numbers that QEMU's block drivers check.
 func identify(header []byte) Format {
 	has := func(at int, magic string) bool {
 		return len(header) >= at && bytes.HasPrefix(header[at:], []byte(magic))

@@ -9,20 +9,18 @@ import (
 	"regexp"
 )
 
-// The reasons for which [ProbeImported] refuses an image of another hypervisor, for
-// errors.Is.
+// The reasons for which [ProbeImported] refuses an image of another hypervisor, for errors.Is.
 var (
 	// ErrParent: the image has only the differences from another one.
 	ErrParent = errors.New("the image continues another one")
-	// ErrExtents: the image keeps its data in other files, or is a part of one that
-	// does.
+	// ErrExtents: the image keeps its data in other files, or is a part of one that does.
 	ErrExtents = errors.New("the image consists of several files")
 )
 
-// ProbeImported detects the format of an uploaded image that no guest has used yet, by its content
-// and not by its name: raw, qcow2 or iso9660, which are used as they are, or vmdk or vdi, which are
-// converted first; and the size of its disk, in bytes. An image that refers to other files, needs
-// keys, is packed or is text is refused, as is every other format. It reads a few kilobytes of the
+// ProbeImported detects the format of an uploaded image that no guest has used yet, by its content:
+// raw, qcow2 or iso9660, which are used as they are, or vmdk or vdi, which must be converted first.
+// It also returns the size of the disk in bytes. An image that refers to other files, needs keys,
+// is compressed or is text is refused, as is every other format. It reads a few kilobytes of the
 // image's size bytes.
 func ProbeImported(image io.ReaderAt, size int64) (Format, int64, error) {
 	if size <= 0 {
@@ -60,8 +58,8 @@ func ProbeImported(image io.ReaderAt, size int64) (Format, int64, error) {
 
 const (
 	vmdkSector = 512
-	// vmdkDescriptor is where QEMU looks for the descriptor in an image that has its data itself,
-	// whatever its header, and vmdkDescriptorSize how much it reads (block/vmdk.c).
+	// vmdkDescriptor is where QEMU reads the descriptor of an image with embedded data, whatever
+	// its header, and vmdkDescriptorSize how much it reads (block/vmdk.c).
 	vmdkDescriptor     = 1 * vmdkSector
 	vmdkDescriptorSize = 20 * vmdkSector
 )
@@ -71,8 +69,7 @@ var (
 	vmdkParent = regexp.MustCompile(`(?m)^[ \t]*parentCID[ \t]*=[ \t]*([0-9a-fA-F]*)`)
 )
 
-// probeVMDK reads the header of "Hosted Sparse Extent" in VMware's "Virtual Disk
-// Format 5.0".
+// probeVMDK reads the header of "Hosted Sparse Extent" in VMware's "Virtual Disk Format 5.0".
 func probeVMDK(header []byte, image io.ReaderAt, size int64) (int64, error) {
 	if !bytes.HasPrefix(header, []byte("KDMV")) {
 		return 0, fmt.Errorf("%w: the vmdk names the files with its data: make one file of them with qemu-img convert", ErrExtents)
@@ -83,7 +80,7 @@ func probeVMDK(header []byte, image io.ReaderAt, size int64) (int64, error) {
 	capacity, at, length := binary.LittleEndian.Uint64(header[12:]), binary.LittleEndian.Uint64(header[28:]), binary.LittleEndian.Uint64(header[36:])
 	switch {
 	case capacity == 0:
-		// QEMU takes the descriptor's word for where the data is then.
+		// QEMU then trusts the descriptor for where the data is.
 		return 0, fmt.Errorf("%w: the vmdk has no data of its own", ErrExtents)
 	case capacity > maxDiskSize/vmdkSector:
 		return 0, fmt.Errorf("%w: the vmdk's disk has %d sectors", ErrInvalidHeader, capacity)
@@ -108,14 +105,14 @@ func probeVMDK(header []byte, image io.ReaderAt, size int64) (int64, error) {
 }
 
 // checkVMDKFooter compares a header with the one at the end of the image, which QEMU uses where the
-// first one announces it ("Stream-Optimized Compressed Sparse Extents"): of two sizes the disk
-// would have the one that was not checked.
+// first one announces it ("Stream-Optimized Compressed Sparse Extents"): otherwise the size used
+// would not be the one that was checked.
 func checkVMDKFooter(header []byte, image io.ReaderAt, size int64) error {
 	const atEnd, directory = 1<<64 - 1, 56 // gdOffset
 	if binary.LittleEndian.Uint64(header[directory:]) != atEnd {
 		return nil
 	}
-	// The footer is followed by a marker of the end.
+	// The footer is followed by an end marker.
 	footer := make([]byte, vmdkSector)
 	if size < 4*vmdkSector {
 		return fmt.Errorf("%w: the vmdk's footer is missing", ErrInvalidHeader)
@@ -143,14 +140,12 @@ func checkVMDKDescriptor(text []byte) error {
 	return nil
 }
 
-// ErrEncryptedImage: the image is encrypted, in a format other than qcow2; see
-// [ErrEncrypted].
+// ErrEncryptedImage: the image is encrypted, in a format other than qcow2; see [ErrEncrypted].
 var ErrEncryptedImage = errors.New("the image is encrypted")
 
-// maxDiskSize is more than a disk has, in bytes.
 const maxDiskSize = 1 << 56
 
-// probeVDI reads VirtualBox's header, as block/vdi.c of QEMU describes it.
+// probeVDI reads VirtualBox's header as QEMU's block/vdi.c describes it.
 func probeVDI(header []byte) (int64, error) {
 	if len(header) < HeaderSize {
 		return 0, fmt.Errorf("%w: a vdi of %d bytes", ErrInvalidHeader, len(header))

@@ -13,9 +13,8 @@ import (
 // Inspect reads the image or block device at path, read-only and without locks: its report about an
 // image that a machine is writing to is a snapshot at best.
 //
-// The error is about the file: it cannot be opened or read, or is neither a regular file nor a
-// block device, or ctx has ended. A malformed image is not an error; the report's notes describe
-// what is wrong with it.
+// It fails if the file cannot be opened or read, is neither a regular file nor a block device, or
+// ctx has ended. A malformed image is not an error; the report's notes describe its problems.
 func Inspect(ctx context.Context, path string) (Report, error) {
 	// Opening a pipe without O_NONBLOCK would wait for its other end.
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
@@ -57,10 +56,9 @@ func inspectFile(ctx context.Context, f *os.File) (Report, error) {
 	return report, err
 }
 
-// inspect examines an image of the given size in bytes.
 func inspect(ctx context.Context, image io.ReaderAt, size int64) (Report, error) {
-	// All reading goes through file, which remembers its first failure: a reading
-	// error is the caller's, whatever it was that could not be parsed because of it.
+	// All reads go through file, which keeps its first error: a read error is the caller's,
+	// whatever could not be parsed because of it.
 	file := &source{ctx: ctx, r: image, left: maxWork}
 	report := Report{FileSize: size}
 	disk, diskSize := examineFormat(&report, file, size)
@@ -73,8 +71,8 @@ func inspect(ctx context.Context, image io.ReaderAt, size int64) (Report, error)
 	return report, file.err
 }
 
-// source stops reading when its context ends, after a failure, or when the
-// image has caused more than maxWork. The latter is no failure.
+// source stops reading when its context ends, after an error, or when the image has caused more
+// than maxWork. The latter is no error.
 type source struct {
 	ctx  context.Context
 	r    io.ReaderAt
@@ -99,7 +97,7 @@ func (s *source) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// examineFormat returns the disk inside of the image, nil if it cannot be read.
+// examineFormat returns the disk in the image, nil if it cannot be read.
 func examineFormat(report *Report, file io.ReaderAt, size int64) (disk io.ReaderAt, diskSize int64) {
 	header := make([]byte, min(size, HeaderSize))
 	if _, err := file.ReadAt(header, 0); err != nil && !errors.Is(err, io.EOF) {

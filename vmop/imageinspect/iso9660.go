@@ -10,9 +10,8 @@ import (
 // isoSector is the size of a logical sector of ISO 9660 in bytes.
 const isoSector = 2048
 
-// isoVolume is an ISO 9660 volume, read-only. The long names that a seed needs
-// are in the Rock Ridge fields of the primary directory, or in a second
-// directory tree, Joliet.
+// isoVolume is an ISO 9660 volume. The long names that a seed needs are in the Rock Ridge fields of
+// the primary directory, or in a second directory tree, Joliet.
 type isoVolume struct {
 	volume      *io.SectionReader
 	label, uuid string
@@ -20,7 +19,7 @@ type isoVolume struct {
 	joliet      *isoExtent
 }
 
-// isoExtent is a directory or file, in bytes.
+// isoExtent is the extent of a directory or file, in bytes.
 type isoExtent struct {
 	start, size int64
 }
@@ -48,13 +47,12 @@ func openISO9660(volume *io.SectionReader) (*isoVolume, bool) {
 	return v, v != nil
 }
 
-// isJoliet recognises the three levels of UCS-2 by their escape sequences.
+// isJoliet recognizes the three levels of UCS-2 by their escape sequences.
 func isJoliet(escape []byte) bool {
 	return escape[0] == '%' && escape[1] == '/' && strings.IndexByte("@CE", escape[2]) >= 0
 }
 
-// isoUUID is the time of the last modification, or of the creation, in the form
-// that blkid gives it.
+// isoUUID returns the time of the last modification, or of the creation, in the form of blkid.
 func isoUUID(descriptor []byte) string {
 	for _, at := range []int{830, 813} {
 		digits := string(descriptor[at : at+16])
@@ -90,7 +88,7 @@ func (v *isoVolume) readFile(name string) ([]byte, error) {
 	return content, err
 }
 
-// find looks for a file in a directory; nameOf gives the name of a record.
+// find finds a file in a directory; nameOf returns the name of a record.
 func (v *isoVolume) find(directory isoExtent, name string, nameOf func(record, identifier []byte) string) ([]byte, error) {
 	b, ok := read(v.volume, directory.start, int(min(directory.size, maxDirectory)))
 	if !ok {
@@ -134,9 +132,8 @@ func (v *isoVolume) find(directory isoExtent, name string, nameOf func(record, i
 	return nil, nil
 }
 
-// rockRidgeName collects the NM fields of a directory record, empty if it has
-// none. Names that continue outside of the record are longer than those that are
-// looked for.
+// rockRidgeName joins the NM fields of a directory record; "" if it has none. Continuations outside
+// of the record are ignored: such names are longer than those wanted.
 func rockRidgeName(record, identifier []byte) string {
 	// The identifier is padded to an even offset.
 	at := 33 + len(identifier)

@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// maxWork is how many bytes of an image are read at most; a small read counts
-// as minWork. It is a hundred times of what sound images need: limits on each
-// table alone would still allow a thousand partitions with a thousand links each.
+// maxWork bounds the bytes that are read of an image; a small read counts as minWork. It is a
+// hundred times what valid images need. Limits on each table alone would still allow a thousand
+// partitions with a thousand links each.
 const (
 	maxWork = 256 << 20
 	minWork = 512
@@ -16,9 +16,9 @@ const (
 var errTooMuch = errors.New("there is too much in it, the rest is not examined")
 
 const (
-	// maxDocument is the size in bytes up to which a document of a seed is shown.
+	// maxDocument is the maximum size of a seed's document, in bytes.
 	maxDocument = 1 << 20
-	// maxDirectory is the size in bytes up to which a root directory is read.
+	// maxDirectory is how much of a root directory is read, in bytes.
 	maxDirectory = 1 << 20
 )
 
@@ -27,5 +27,5 @@ var (
 	errDamaged  = errors.New("the file system is damaged")
 )
 
-// errNotExamined means that the contents of a qcow2 image were not read.
+// errNotExamined means that the content of an image was not read.
 var errNotExamined = errors.New("contents not examined")

@@ -6,15 +6,14 @@ import (
 	"strings"
 )
 
-// fileReader finds files in the root directory of a volume.
 type fileReader interface {
-	// readFile returns the content of the file whose name is equal to name but
-	// for the case, and nil if there is none.
+	// readFile returns the content of the file with the name, ignoring case, and nil if there is
+	// none.
 	readFile(name string) ([]byte, error)
 }
 
-// examineSeed reads the documents if the volume is a NoCloud seed: cloud-init
-// accepts the label in upper and lower case.
+// examineSeed reads the documents if the volume is a NoCloud seed. cloud-init accepts the label in
+// upper and lower case.
 func examineSeed(report *Report, fs FileSystem, volume *io.SectionReader, partition int) {
 	if !strings.EqualFold(fs.Label, "cidata") || report.NoCloud != nil {
 		return

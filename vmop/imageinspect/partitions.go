@@ -11,18 +11,16 @@ import (
 )
 
 const (
-	// maxGPTEntries is how many entries of a GPT are looked at. The usual table
-	// has 128.
+	// maxGPTEntries bounds the entries that are read of a GPT. The usual table has 128.
 	maxGPTEntries = 1024
-	// maxLogical is how many logical partitions of an MBR are looked at; their
-	// chain may be a circle.
+	// maxLogical bounds the logical partitions that are read of an MBR; their chain may be a cycle.
 	maxLogical = 128
 
 	sectorSize = 512
 )
 
-// readPartitions returns nil if there is no partition table. It may return both
-// a table and what is wrong with it.
+// readPartitions returns nil if there is no partition table. It may return both a table and an
+// error.
 func readPartitions(disk *io.SectionReader) (*PartitionTable, error) {
 	for _, size := range []int64{sectorSize, 4096} {
 		table, err := readGPT(disk, size)
@@ -33,9 +31,9 @@ func readPartitions(disk *io.SectionReader) (*PartitionTable, error) {
 	return readMBR(disk)
 }
 
-// readGPT reads the primary table of a GUID partition table (UEFI specification,
-// chapter 5). The checksums are not verified: the firmware would fall back to
-// the copy at the disk's end, and the report would be none the better.
+// readGPT reads the primary table of a GUID partition table (UEFI specification, chapter 5). The
+// checksums are not verified: falling back to the copy at the disk's end, as firmware does, would
+// not improve the report.
 func readGPT(disk *io.SectionReader, sector int64) (*PartitionTable, error) {
 	const headerSize, entrySize = 92, 128
 	header, ok := read(disk, sector, headerSize)
@@ -73,7 +71,6 @@ func readGPT(disk *io.SectionReader, sector int64) (*PartitionTable, error) {
 	return table, nil
 }
 
-// readMBR reads a DOS partition table with its chain of logical partitions.
 func readMBR(disk *io.SectionReader) (*PartitionTable, error) {
 	boot, ok := bootRecord(disk, 0)
 	if !ok {
@@ -109,9 +106,9 @@ func readMBR(disk *io.SectionReader) (*PartitionTable, error) {
 	return table, err
 }
 
-// readLogical appends the logical partitions of the extended one, if there is
-// one. Every link of the chain is a boot record with the partition, relative to
-// that record, and the next link, relative to the extended partition.
+// readLogical appends the logical partitions of the extended one, if it exists. Every link of the
+// chain is a boot record with the partition, relative to that record, and the next link, relative
+// to the extended partition.
 func readLogical(disk *io.SectionReader, table *PartitionTable, extended int64) error {
 	link := extended
 	for n := 0; link != 0; n++ {
@@ -176,7 +173,6 @@ func guid(b []byte) string {
 	return fmt.Sprintf("%08X-%04X-%04X-%X-%X", le.Uint32(b), le.Uint16(b[4:]), le.Uint16(b[6:]), b[8:10], b[10:16])
 }
 
-// utf16String decodes up to the first NUL.
 func utf16String(b []byte, order binary.ByteOrder) string {
 	var units []uint16
 	for ; len(b) >= 2; b = b[2:] {
@@ -189,8 +185,7 @@ func utf16String(b []byte, order binary.ByteOrder) string {
 	return string(utf16.Decode(units))
 }
 
-// text cleans a label of fixed length: it ends at the first NUL and is padded
-// with spaces.
+// text decodes a label of fixed length, which ends at the first NUL and is padded with spaces.
 func text(b []byte) string {
 	s, _, _ := strings.Cut(string(b), "\x00")
 	return strings.ToValidUTF8(strings.TrimRight(s, " "), "\ufffd")

@@ -17,8 +17,8 @@ const (
 	qcow2Compression = 1 << 3
 	qcow2ExtendedL2  = 1 << 4
 
-	// qcow2Harmless are the bits that are about the image itself only: reference counts to be
-	// rebuilt, the way of compression, finer allocation.
+	// qcow2Harmless are the bits that concern the image alone: reference counts to be rebuilt, the
+	// compression type, finer allocation.
 	qcow2Harmless = qcow2Dirty | qcow2Compression | qcow2ExtendedL2
 )
 
@@ -44,8 +44,8 @@ type qcow2Header struct {
 	zstd          bool
 }
 
-// parseQcow2Header reads a header that begins with qcow2Magic, and checks that
-// its numbers are possible in a file of fileSize bytes.
+// parseQcow2Header parses a header that begins with qcow2Magic, and checks that its numbers are
+// possible in a file of fileSize bytes.
 func parseQcow2Header(b []byte, fileSize int64) (qcow2Header, error) {
 	const sizeV2, sizeV3 = 72, 104
 	invalid := func(format string, args ...any) (qcow2Header, error) {
@@ -100,7 +100,7 @@ func parseQcow2Header(b []byte, fileSize int64) (qcow2Header, error) {
 		return invalid("L1 table at %d does not lie in the file of %d bytes", l1Offset, fileSize)
 	}
 	h.l1Offset = int64(l1Offset)
-	// What one L1 entry covers, at least 2^15 bytes and at most 2^39.
+	// What one L1 entry covers: at least 2^15 bytes and at most 2^39.
 	perEntry := h.clusterSize() << h.l2Bits()
 	if need := size/perEntry + min(size%perEntry, 1); need > uint64(h.l1Entries) {
 		return invalid("L1 table of %d entries is too short for %d bytes", h.l1Entries, size)
@@ -113,8 +113,8 @@ func parseQcow2Header(b []byte, fileSize int64) (qcow2Header, error) {
 
 func (h qcow2Header) clusterSize() uint64 { return 1 << h.clusterBits }
 
-// l2Bits is the binary logarithm of the number of entries of an L2 table, which
-// takes one cluster. Extended entries have 16 bytes, others 8.
+// l2Bits is the binary logarithm of the number of entries of an L2 table, which takes one cluster.
+// Extended entries have 16 bytes, others 8.
 func (h qcow2Header) l2Bits() uint32 {
 	if h.incompatible&qcow2ExtendedL2 != 0 {
 		return h.clusterBits - 4
@@ -122,7 +122,7 @@ func (h qcow2Header) l2Bits() uint32 {
 	return h.clusterBits - 3
 }
 
-// usable refuses everything that would let the image reach beyond itself.
+// usable refuses images that refer to other files, need keys or have unknown features.
 func (h qcow2Header) usable() error {
 	switch {
 	case h.backingOffset != 0 || h.backingSize != 0:
@@ -137,7 +137,6 @@ func (h qcow2Header) usable() error {
 	return nil
 }
 
-// featureNames lists the incompatible features that are set.
 func (h qcow2Header) featureNames() []string {
 	known := map[int]string{
 		0: "dirty", 1: "corrupt", 2: "external data file", 3: "compression type", 4: "extended L2 entries",

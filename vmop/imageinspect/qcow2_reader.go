@@ -10,16 +10,15 @@ import (
 	"slices"
 )
 
-// qcow2Reader reads the disk inside a qcow2 image. It keeps no tables but reads entries when
-// needed: inspection reads few places only, and so no header can make it use much memory.
+// qcow2Reader reads the disk in a qcow2 image. It reads table entries on demand and keeps none, so
+// that no header can make it use much memory.
 type qcow2Reader struct {
 	file     io.ReaderAt
 	fileSize int64
 	header   qcow2Header
 
-	// The compressed clusters that were unpacked last, the latest at the end, and how many bytes
-	// may still be unpacked: a few bytes of an image can unpack to a cluster of 2 MiB, at every
-	// read of it.
+	// The most recently unpacked clusters, the latest at the end, and how many bytes may still be
+	// unpacked: a few bytes of an image can unpack to a cluster of 2 MiB, at every read of it.
 	unpacked []unpackedCluster
 	left     int64
 }
@@ -29,8 +28,8 @@ type unpackedCluster struct {
 	data   []byte
 }
 
-// unpackedClusters is how many clusters are kept: following a chain of a FAT
-// volume takes turns between its table and its data.
+// unpackedClusters is how many clusters are kept: following a chain of a FAT volume alternates
+// between its table and its data.
 const unpackedClusters = 4
 
 func newQcow2Reader(file io.ReaderAt, fileSize int64, h qcow2Header) (*qcow2Reader, error) {
@@ -77,8 +76,7 @@ const (
 	entryZero       = 1 << 0
 )
 
-// readCluster reads from the guest's cluster of the given index, starting at
-// byte within.
+// readCluster reads from the guest's cluster of the given index, starting at byte within.
 func (q *qcow2Reader) readCluster(p []byte, index, within uint64) error {
 	clear(p)
 	l2Bits := q.header.l2Bits()
@@ -124,8 +122,7 @@ func (q *qcow2Reader) entry(at uint64) (uint64, error) {
 	return binary.BigEndian.Uint64(b[:]), nil
 }
 
-// readFile reads from the image file; what is missing at its end reads as zero,
-// as QEMU has it.
+// readFile reads from the image file; as in QEMU, bytes missing at its end are zero.
 func (q *qcow2Reader) readFile(p []byte, at uint64) error {
 	if at >= uint64(q.fileSize) {
 		return fmt.Errorf("%w: qcow2 offset %d beyond the file of %d bytes", ErrInvalidHeader, at, q.fileSize)
@@ -137,9 +134,8 @@ func (q *qcow2Reader) readFile(p []byte, at uint64) error {
 	return nil
 }
 
-// unpack returns the whole cluster that a compressed L2 entry describes: below
-// bit x the offset in bytes, above it the number of further sectors that the
-// data may extend into.
+// unpack returns the cluster that a compressed L2 entry describes: below bit x the offset in bytes,
+// above it the number of further sectors that the data may extend into.
 func (q *qcow2Reader) unpack(l2 uint64) ([]byte, error) {
 	if q.header.zstd {
 		return nil, fmt.Errorf("%w: zstd compression is not supported", errNotExamined)

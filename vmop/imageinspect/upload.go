@@ -34,8 +34,9 @@ var packed = []struct {
 }
 
 // CheckUpload returns why a newly uploaded file that begins with header is not a disk: it is
-// packed, or it is text, such as the login page of a server. It is not for a disk that a guest has
-// used, which may begin with anything. header is the first [HeaderSize] bytes, or the whole file.
+// compressed, or it is text, such as the login page of a server. It must not be used for a disk
+// that a guest has used, which may begin with anything. header is the first [HeaderSize] bytes, or
+// the whole file.
 func CheckUpload(header []byte) error {
 	for _, p := range packed {
 		if len(header) >= p.at && bytes.HasPrefix(header[p.at:], []byte(p.magic)) {
