@@ -20,37 +20,35 @@ import (
 )
 
 const (
-	// segment is how much of an upload one request has, in bytes: what is sent again at
-	// most when a connection is cut off.
+	// segment is how much of an upload one request carries, in bytes: the most that is sent again
+	// when a connection is cut off.
 	segment = 64 << 20
-	// maxFailures is how often in a row a transfer may be cut off before anything new
-	// came.
+	// maxFailures is how often in a row a transfer may be cut off without new data.
 	maxFailures = 6
-	// maxSaid is how much of an answer in words is read, in bytes.
+	// maxSaid is how much of a textual response is read, in bytes.
 	maxSaid = 4 << 10
 )
 
-// ErrBusy says that somebody else uploads now.
+// ErrBusy means that another client uploads now.
 var ErrBusy = errors.New("somebody else uploads now")
 
-// ErrUnanswered says that all of an upload was sent, and that nobody knows whether the pod
-// has it: the connection was cut off before its answer came.
+// ErrUnanswered means that all of an upload was sent, but the connection was cut off before the
+// response: it is unknown whether the pod has it.
 var ErrUnanswered = errors.New("all of it was sent, and the answer is lost")
 
-// Client is who uploads or downloads.
+// Client uploads or downloads.
 type Client struct {
 	// Address is HOST:PORT, where a [Receiver] or a [Server] is reached.
 	Address string
 	// Own is the key of both ends.
 	Own tunnel.Identity
-	// Pause waits before something is tried again that was cut off; nil is up to 16
-	// seconds.
+	// Pause waits before a retry; nil waits up to 16 seconds.
 	Pause func(ctx context.Context, failures int) error
 
 	http *http.Client
 }
 
-// client is that of one transfer.
+// client returns the HTTP client of one transfer.
 func (c *Client) client() *http.Client {
 	if c.http == nil {
 		config := c.Own.TLS(c.Own.Fingerprint())
@@ -66,15 +64,15 @@ func (c *Client) client() *http.Client {
 	return c.http
 }
 
-// Close ends its connections.
+// Close closes idle connections.
 func (c *Client) Close() {
 	if c.http != nil {
 		c.http.CloseIdleConnections()
 	}
 }
 
-// again is an error after which something may be tried again. One that is silent is that of
-// a connection, on which no answer came.
+// again is an error after which a retry makes sense. It is silent if the connection brought no
+// response.
 type again struct {
 	error
 	silent bool
@@ -82,7 +80,7 @@ type again struct {
 
 func (a again) Unwrap() error { return a.error }
 
-// State asks what there is of an upload.
+// State queries the state of an upload.
 func (c *Client) State(ctx context.Context) (State, error) {
 	return c.ask(ctx, http.MethodGet, nil, 0, nil)
 }
@@ -125,10 +123,10 @@ func (c *Client) ask(ctx context.Context, method string, body io.Reader, length 
 	return State{}, refused(got, data)
 }
 
-// errConflict says that there is another part of it than was believed.
+// errConflict means that the pod has another part of the upload than expected.
 var errConflict = errors.New("the pod has another part of it")
 
-// refused is what the other end said, without what a terminal would obey.
+// refused returns the other end's message, without control characters.
 func refused(r *http.Response, data []byte) error {
 	text := strings.Map(func(c rune) rune {
 		if c < ' ' || c == 0x7f {
@@ -139,8 +137,7 @@ func refused(r *http.Response, data []byte) error {
 	return fmt.Errorf("the pod answers %d %s: %s", r.StatusCode, http.StatusText(r.StatusCode), text)
 }
 
-// broken is an error of a connection, which may be better next time, unless the other
-// end is somebody else.
+// broken is an error of a connection. A retry makes sense, unless the other end has another key.
 func broken(ctx context.Context, err error) error {
 	if u := (*url.Error)(nil); errors.As(err, &u) {
 		err = u.Err
@@ -154,10 +151,10 @@ func broken(ctx context.Context, err error) error {
 	return again{error: err, silent: true}
 }
 
-// Upload sends a content of size bytes, and goes on with what is there of it. When it
-// returns without an error, the pod has all of it, with this digest; what it makes of it
-// shows later, and alone tells what became of an upload with the error [ErrUnanswered].
-// report is told how far it is, often.
+// Upload sends a content of size bytes, and resumes after the part that the pod has. A nil error
+// means that the pod has all of it, with this digest; its processing is not awaited. After
+// [ErrUnanswered], only that processing shows whether the upload succeeded. report is called often,
+// with the progress.
 func (c *Client) Upload(ctx context.Context, content io.ReaderAt, size int64, report func(done int64)) error {
 	if size <= 0 {
 		return errors.New("there is nothing to upload: it is empty")
@@ -206,8 +203,8 @@ func (c *Client) pause(ctx context.Context, failures int) error {
 	}
 }
 
-// uploading is one call of Upload. The hash has the first at bytes of the content. What
-// was sent to its end is taken for that until the pod tells that it is not there.
+// uploading is one call of Upload. The hash covers the first at bytes of the content. sent means
+// that everything was sent; it is reset when the pod reports that it lacks something.
 type uploading struct {
 	*Client
 	content  io.ReaderAt
@@ -217,13 +214,13 @@ type uploading struct {
 	sent     bool
 }
 
-// run goes on until something is cut off.
+// run uploads until a connection is cut off.
 func (u *uploading) run(ctx context.Context) error {
 	has, err := u.State(ctx)
 	switch {
 	case err != nil:
 		return err
-	case has.Busy: // with what was sent before, for all that is known
+	case has.Busy: // possibly with the data sent before
 		return again{error: ErrBusy}
 	}
 	u.sent = false
@@ -238,8 +235,8 @@ func (u *uploading) run(ctx context.Context) error {
 	return nil
 }
 
-// resume puts the hash where the pod is, if it has the beginning of this content, and to
-// the beginning if not.
+// resume sets the position and the hash to the pod's, if it has the beginning of this content, and
+// to the beginning otherwise.
 func (u *uploading) resume(ctx context.Context, has State) error {
 	u.hash.Reset()
 	u.at = 0
@@ -259,7 +256,7 @@ func (u *uploading) resume(ctx context.Context, has State) error {
 	return nil
 }
 
-// add hashes n bytes from where it is.
+// add hashes the next n bytes.
 func (u *uploading) add(ctx context.Context, to io.Writer, n int64) error {
 	r := &counted{ctx: ctx, Reader: io.NewSectionReader(u.content, u.at, n)}
 	got, err := io.CopyBuffer(struct{ io.Writer }{to}, r, make([]byte, bufferSize))
@@ -269,7 +266,7 @@ func (u *uploading) add(ctx context.Context, to io.Writer, n int64) error {
 	return err
 }
 
-// send sends what comes next.
+// send sends the next segment.
 func (u *uploading) send(ctx context.Context) error {
 	n := min(segment, u.size-u.at)
 	head := map[string]string{"Content-Range": fmt.Sprintf("bytes %d-%d/%d", u.at, u.at+n-1, u.size)}
@@ -279,7 +276,7 @@ func (u *uploading) send(ctx context.Context) error {
 	if u.at+n == u.size {
 		head[digestHeader] = formatDigest(u.hash.Sum(nil))
 	}
-	var gone atomic.Int64 // the body is read beside this
+	var gone atomic.Int64 // the body is read by another goroutine
 	body := &counted{ctx: ctx, Reader: io.NewSectionReader(u.content, u.at, n), told: func(done int64) {
 		gone.Store(done)
 		u.report(u.at + done)
@@ -297,7 +294,7 @@ func (u *uploading) send(ctx context.Context) error {
 	return nil
 }
 
-// counted tells how much of it was read, and ends with its context.
+// counted reports how much of it was read, and ends with its context.
 type counted struct {
 	io.Reader
 	ctx  context.Context

@@ -20,26 +20,26 @@ import (
 	"github.com/vmop/sdk/internal/filecopy"
 )
 
-// Downloaded is what was downloaded.
+// Downloaded describes a download.
 type Downloaded struct {
 	Offer
-	// SHA256 is the digest of the whole, in hexadecimal digits.
+	// SHA256 is the digest of the whole content, in hexadecimal digits.
 	SHA256 string
-	// Kept is how much of it was there already, in bytes.
+	// Kept is how much of it the file already had, in bytes.
 	Kept int64
 }
 
-// ErrDamaged says that something else came than was sent.
+// ErrDamaged means that the received data differs from what was sent.
 var ErrDamaged = errors.New("it was damaged on the way")
 
 const (
-	// maxWindow is what is looked back by at most when a download is unpacked, in bytes.
+	// maxWindow bounds the window of the decompressor, in bytes.
 	maxWindow = 8 << 20
-	// maxPart is the largest part that is taken, in bytes.
+	// maxPart is the largest part that is accepted, in bytes.
 	maxPart = 64 << 20
 )
 
-// Offer asks what there is to download.
+// Offer queries what can be downloaded.
 func (c *Client) Offer(ctx context.Context) (Offer, error) {
 	o, err := c.offer(ctx)
 	return o, plain(err)
@@ -80,12 +80,11 @@ func (c *Client) get(ctx context.Context, path string, head map[string]string) (
 	return got, nil
 }
 
-// Download makes the content of a file, which is open for reading and writing, that of a
-// disk. What the file has already is compared by its digest, part by part, and is not
-// sent again where it is the same: so a download that was cut off goes on, whatever was
-// written of it, and whatever has become of the disk since. What is zero becomes a hole.
-// Without an error the file has the content and nothing else, and is on the storage.
-// report is told how far it is, often.
+// Download replaces the content of a file, which is open for reading and writing, by that of a
+// disk. Parts that the file already has are compared by digest and not sent again: so a download
+// that was cut off resumes, whatever was written of it, and however the disk has changed since.
+// Zeros become holes. On success the file has the content and nothing else, and is on the storage.
+// report is called often, with the progress.
 func (c *Client) Download(ctx context.Context, file *os.File, report func(done, total int64)) (Downloaded, error) {
 	var d *downloading
 	failures := 0
@@ -129,8 +128,8 @@ func (c *Client) Download(ctx context.Context, file *os.File, report func(done, 
 	}
 }
 
-// downloading is one call of Download. The first at bytes of the file are those of the
-// disk, and the hash has them; it has more, up to has, of a former attempt.
+// downloading is one call of Download. The first at bytes of the file are those of the disk, and
+// the hash covers them; the bytes from there up to has are of an earlier attempt.
 type downloading struct {
 	*Client
 	Downloaded
@@ -140,7 +139,7 @@ type downloading struct {
 	report  func(done, total int64)
 }
 
-// run goes on until something is cut off.
+// run downloads until a connection is cut off.
 func (d *downloading) run(ctx context.Context) error {
 	for d.at < d.Size {
 		if err := d.part(ctx); err != nil {
@@ -158,7 +157,7 @@ func (d *downloading) run(ctx context.Context) error {
 	return nil
 }
 
-// part gets the next part, if the file does not have it.
+// part fetches the next part, if the file does not have it.
 func (d *downloading) part(ctx context.Context) error {
 	n := min(d.Part, d.Size-d.at)
 	head := map[string]string{"Accept-Encoding": zstdCoding}
@@ -195,7 +194,7 @@ func (d *downloading) part(ctx context.Context) error {
 	return nil
 }
 
-// write puts the next part into the file, over whatever is there.
+// write writes the next part, over whatever the file has there.
 func (d *downloading) write(ctx context.Context, data []byte) error {
 	end := d.at + int64(len(data))
 	if old := min(end, d.has); old > d.at {
@@ -211,10 +210,10 @@ func (d *downloading) write(ctx context.Context, data []byte) error {
 		return nil
 	}
 	d.has = end
-	return out.Flush() // zeros at the end are a hole, which has to be there
+	return out.Flush() // extends the file over a hole at the end
 }
 
-// unpacked is the part of n bytes that came.
+// unpacked returns the received part of n bytes.
 func unpacked(ctx context.Context, got *http.Response, n int64) ([]byte, error) {
 	want, err := parseDigest(got.Header.Get(digestHeader))
 	if err != nil || want == nil || got.Header.Get("Content-Encoding") != zstdCoding {
@@ -231,7 +230,7 @@ func unpacked(ctx context.Context, got *http.Response, n int64) ([]byte, error) 
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
-	case body.err != nil: // the connection, whatever the unpacker makes of it
+	case body.err != nil: // report the connection's error, not the decompressor's
 		return nil, broken(ctx, body.err)
 	case err != nil:
 		return nil, fmt.Errorf("%w: a part has %d bytes and not %d: %w", ErrDamaged, k, n, err)
@@ -242,7 +241,7 @@ func unpacked(ctx context.Context, got *http.Response, n int64) ([]byte, error) 
 	return data, nil
 }
 
-// remembering keeps the error that a reader ended with, but for its end.
+// remembering keeps the error, other than io.EOF, that a reader ended with.
 type remembering struct {
 	io.Reader
 	err error
@@ -256,7 +255,7 @@ func (r *remembering) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Done tells the pod that it is not needed any more.
+// Done reports to the pod that the download is complete.
 func (c *Client) Done(ctx context.Context) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+c.Address+donePath, http.NoBody)
 	if err != nil {
@@ -274,7 +273,7 @@ func (c *Client) Done(ctx context.Context) error {
 	return nil
 }
 
-// plain is an error without the mark that it may be tried again.
+// plain strips the mark that a retry makes sense.
 func plain(err error) error {
 	if a := (again{}); errors.As(err, &a) {
 		return a.error

@@ -10,16 +10,15 @@ import (
 	"strings"
 )
 
-// digestHeader is the digest of the whole (RFC 9530, 3), whatever part of it is sent.
+// digestHeader is the digest of the whole content (RFC 9530, 3), whatever part of it is sent.
 const digestHeader = "Repr-Digest"
 
-// part is what of the whole is sent: length bytes from a position on, of total. Length
-// and total are -1 and 0 if it is the whole, and nobody knows how long that is.
+// part is the part of the content that is sent: length bytes from a position on, of total. If it is
+// the whole content, of unknown length, length is -1 and total 0.
 type part struct{ from, length, total int64 }
 
-// parsePart understands Content-Range: bytes FIRST-LAST/TOTAL of a request (RFC 9110,
-// 14.4 and 14.5), whose body has so many bytes, -1 if nobody knows. Without one it is
-// the whole.
+// parsePart parses Content-Range: bytes FIRST-LAST/TOTAL of a request (RFC 9110, 14.4 and 14.5)
+// whose body has body bytes, -1 if unknown. Without the header it is the whole content.
 func parsePart(text string, body int64) (part, error) {
 	if text == "" {
 		return part{0, max(body, -1), max(body, 0)}, nil
@@ -40,14 +39,13 @@ func parsePart(text string, body int64) (part, error) {
 	return p, nil
 }
 
-// number is one of decimal digits alone.
+// number parses decimal digits, without a sign.
 func number(text string) (int64, bool) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	return n, err == nil && strings.Trim(text, "0123456789") == ""
 }
 
-// parseDigest understands sha-256=:BASE64: in a list of digests, of which others are
-// not looked at; nil if there is none.
+// parseDigest finds sha-256=:BASE64: in a list of digests and ignores others; nil if there is none.
 func parseDigest(text string) ([]byte, error) {
 	for item := range strings.SplitSeq(text, ",") {
 		encoded, is := strings.CutPrefix(strings.TrimSpace(item), "sha-256=:")

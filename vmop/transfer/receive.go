@@ -21,7 +21,6 @@ import (
 	"github.com/vmop/sdk/vmop/runner/tunnel"
 )
 
-// The resources.
 const (
 	uploadPath = "/upload"
 	diskPath   = "/disk"
@@ -29,74 +28,73 @@ const (
 )
 
 const (
-	// bufferSize is what a transfer holds of the content in memory, in bytes.
+	// bufferSize is how much of the content is held in memory, in bytes.
 	bufferSize = 256 << 10
-	// maxHeader bounds a request's head, in bytes.
+	// maxHeader bounds a request's header, in bytes.
 	maxHeader = 8 << 10
-	// headTimeout is how long somebody may take for the handshake, and for a head.
+	// headTimeout bounds the handshake, and the reading of a header.
 	headTimeout = 10 * time.Second
-	// answerTimeout is how long the last answer may take to reach who has asked.
+	// answerTimeout bounds the last response.
 	answerTimeout = 10 * time.Second
 )
 
 // The reasons for which nothing is received, for errors.Is.
 var (
-	// ErrNobody: nobody has begun in time.
+	// ErrNobody: no client came in time.
 	ErrNobody = errors.New("nobody has come")
-	// ErrAbandoned: somebody has begun, and not gone on in time.
+	// ErrAbandoned: a client has begun, and not resumed in time.
 	ErrAbandoned = errors.New("it was begun and not gone on with")
 )
 
-// Receiver takes one upload.
+// Receiver accepts one upload.
 type Receiver struct {
-	// Path is where it is put. There must be no file.
+	// Path is the file to create. It must not exist.
 	Path string
-	// Max is what it may have, in bytes.
+	// Max is the maximum size, in bytes.
 	Max int64
 	// Own is the key of both ends.
 	Own tunnel.Identity
-	// Wait is how long the first upload may take to begin, and to go on after it was
-	// cut off; Stall is how long somebody who uploads may send nothing.
+	// Wait is how long the first upload may take to begin, and to resume after it was cut off;
+	// Stall is how long a client may send nothing.
 	Wait, Stall time.Duration
-	// Report is told how far it is, often; total is 0 if nobody knows. Nil is nobody.
+	// Report, unless nil, is called often, with the progress; total is 0 if unknown.
 	Report func(done, total int64)
 }
 
-// State is what there is of an upload.
+// State is the state of an upload.
 type State struct {
-	// Received are the bytes that are there, from the start, and Total all; 0 if it is
-	// not known.
+	// Received is the number of bytes received, from the start, and Total the number of all; 0 if
+	// unknown.
 	Received int64 `json:"received"`
 	Total    int64 `json:"total,omitempty"`
-	// SHA256 is the digest of those that are there, in hexadecimal digits. It is missing
-	// while somebody uploads.
+	// SHA256 is the digest of those received, in hexadecimal digits. It is missing while a client
+	// uploads.
 	SHA256 string `json:"sha256,omitempty"`
-	// Busy says that somebody uploads now.
+	// Busy is true while a client uploads.
 	Busy bool `json:"busy,omitempty"`
-	// Whole says that all of it is there.
+	// Whole is true if all of it was received.
 	Whole bool `json:"whole,omitempty"`
 }
 
-// receiving is one call of Receive.
 type receiving struct {
 	*Receiver
-	// busy is held by who uploads.
+	// busy holds the token of the uploading request.
 	busy chan struct{}
-	// tick is told that somebody was there.
+	// tick is signalled after each upload request.
 	tick chan struct{}
-	// ended has what has become of it.
+	// ended receives the result.
 	ended chan error
 
 	mu    sync.Mutex
 	state State
 
-	// What is below belongs to who has busy.
+	// The fields below belong to the holder of busy.
 	file *os.File
 	hash hash.Hash
 }
 
-// Receive waits for an upload on a listener, and closes that. When it returns without an
-// error, the file is whole, and on the storage. With an error there is no file.
+// Receive waits for an upload on a listener, and closes it. On success the file is complete, and on
+// the storage. After an error there is no file.
 func (r *Receiver) Receive(ctx context.Context, l net.Listener) (State, error) {
 	file, err := os.OpenFile(r.Path, os.O_RDWR|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -106,7 +104,7 @@ func (r *Receiver) Receive(ctx context.Context, l net.Listener) (State, error) {
 	end := serve(l, g.Own, g)
 	err = g.wait(ctx)
 	end()
-	g.busy <- struct{}{} // nobody writes any more
+	g.busy <- struct{}{} // no request writes any more
 	if err == nil {
 		err = file.Sync()
 	}
@@ -116,7 +114,6 @@ func (r *Receiver) Receive(ctx context.Context, l net.Listener) (State, error) {
 	return g.state, nil
 }
 
-// wait waits for the end of it.
 func (g *receiving) wait(ctx context.Context) error {
 	patience := time.NewTimer(g.Wait)
 	defer patience.Stop()
@@ -141,7 +138,7 @@ func (g *receiving) wait(ctx context.Context) error {
 	}
 }
 
-// alone reports whether nobody sends, who would be bounded by Stall, nor has just done so.
+// alone reports whether no upload request is running, which Stall would bound, nor has just ended.
 func (g *receiving) alone() bool {
 	select {
 	case g.busy <- struct{}{}:
@@ -170,7 +167,6 @@ func (g *receiving) set(change func(*State)) State {
 	return g.state
 }
 
-// ServeHTTP implements [http.Handler].
 func (g *receiving) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path != uploadPath:
@@ -185,7 +181,7 @@ func (g *receiving) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// look is what there is.
+// look returns the current state.
 func (g *receiving) look() State {
 	select {
 	case g.busy <- struct{}{}:
@@ -200,7 +196,7 @@ func (g *receiving) look() State {
 	}
 }
 
-// put takes a part, or the whole.
+// put handles the upload of a part, or of the whole content.
 func (g *receiving) put(w http.ResponseWriter, r *http.Request) {
 	part, err := parsePart(r.Header.Get("Content-Range"), r.ContentLength)
 	if err != nil {
@@ -241,7 +237,7 @@ func (g *receiving) put(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case errors.Is(err, errTooLong):
-		// Of what is not as was said nothing is kept.
+		// Data that is not as announced is discarded.
 		if rerr := g.restart(0); rerr != nil {
 			g.fail(w, rerr)
 			return
@@ -258,7 +254,7 @@ func (g *receiving) put(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// restart forgets what there is.
+// restart discards all data.
 func (g *receiving) restart(total int64) error {
 	g.hash.Reset()
 	g.set(func(s *State) { s.Received, s.Total = 0, total })
@@ -268,7 +264,7 @@ func (g *receiving) restart(total int64) error {
 	return nil
 }
 
-// fail ends the upload for good: the storage does not take it.
+// fail ends the upload for good: the storage has failed.
 func (g *receiving) fail(w http.ResponseWriter, err error) {
 	refuse(w, http.StatusInsufficientStorage, "%v", err)
 	g.end(err)
@@ -287,8 +283,8 @@ var (
 	errStorage = errors.New("it cannot be stored")
 )
 
-// take writes a part to the file, and returns how much came. What came is kept if the
-// connection breaks.
+// take writes a part to the file, and returns the number of bytes. They are kept if the connection
+// breaks.
 func (g *receiving) take(w http.ResponseWriter, body io.Reader, p part) (int64, error) {
 	deadline := http.NewResponseController(w)
 	out := &filecopy.Sparse{File: g.file, At: p.from}
@@ -320,7 +316,7 @@ func (g *receiving) take(w http.ResponseWriter, body io.Reader, p part) (int64, 
 		case errors.Is(err, io.EOF) && p.length >= 0 && n < p.length:
 			return n, io.ErrUnexpectedEOF
 		case errors.Is(err, io.EOF):
-			// Zeros at the end are a hole, which has to be there.
+			// Extend the file over a hole at the end.
 			if err := out.Flush(); err != nil {
 				return n, fmt.Errorf("%w: %w", errStorage, err)
 			}
@@ -331,7 +327,7 @@ func (g *receiving) take(w http.ResponseWriter, body io.Reader, p part) (int64, 
 	}
 }
 
-// finish takes what there is for the whole, if it has the digest.
+// finish completes the upload, if it has the digest.
 func (g *receiving) finish(w http.ResponseWriter, want []byte) {
 	got := g.hash.Sum(nil)
 	if want != nil && hex.EncodeToString(want) != hex.EncodeToString(got) {
@@ -349,14 +345,14 @@ func (g *receiving) finish(w http.ResponseWriter, want []byte) {
 	g.end(nil)
 }
 
-// serve answers on a listener until the function is called that it returns, and waits
-// then for answers that are being given.
+// serve serves a listener until the returned function is called, which waits for responses in
+// progress.
 func serve(l net.Listener, own tunnel.Identity, h http.Handler) (end func()) {
 	config := own.TLS(own.Fingerprint())
 	config.NextProtos = []string{"http/1.1"}
 	s := &http.Server{
 		Handler: h, TLSConfig: config, ReadHeaderTimeout: headTimeout, IdleTimeout: time.Minute, MaxHeaderBytes: maxHeader,
-		ErrorLog: quiet(), // whoever asks badly
+		ErrorLog: quiet(), // errors of bad clients are not logged
 	}
 	done := make(chan struct{})
 	go func() {
@@ -385,7 +381,7 @@ func answer(w http.ResponseWriter, code int, what any) {
 }
 
 func refuse(w http.ResponseWriter, code int, format string, args ...any) {
-	// What is left of a body would be read for another request.
+	// The rest of a body would be taken for another request.
 	w.Header().Set("Connection", "close")
 	http.Error(w, fmt.Sprintf(format, args...), code)
 }

@@ -20,10 +20,10 @@ import (
 
 const (
 	zstdCoding = "zstd"
-	// window is what zstd looks back by, in bytes: memory at both ends.
+	// window is the window of zstd, in bytes: memory at both ends.
 	window = 1 << 20
-	// partSize is how much of the content one part of a download has, in bytes: what is
-	// held of it in memory, and what is sent again at most.
+	// partSize is the size of one part of a download, in bytes: what is held in memory, and sent
+	// again at most.
 	partSize = 16 << 20
 )
 
@@ -31,40 +31,38 @@ const (
 type Offer struct {
 	// Format is raw, qcow2, or iso for the image of a CD.
 	Format string `json:"format"`
-	// Size is that of the content, and Part that of each part of it but for the last, in
-	// bytes.
+	// Size is the size of the content, and Part that of each part but the last, in bytes.
 	Size int64 `json:"size"`
 	Part int64 `json:"part"`
 }
 
-// Server gives one download.
+// Server serves one download.
 type Server struct {
-	// Content is what is downloaded, of Size bytes, and Format what it is called.
+	// Content has Size bytes, of the named Format.
 	Content io.ReaderAt
 	Size    int64
 	Format  string
 	// Own is the key of both ends.
 	Own tunnel.Identity
-	// Wait is how long the download may take to begin, and to be gone on with after it
-	// was cut off; Stall is how long somebody who downloads may take nothing.
+	// Wait is how long the download may take to begin, and to resume after it was cut off; Stall is
+	// how long a client may read nothing.
 	Wait, Stall time.Duration
-	// Report is told how far it is, often. Nil is nobody.
+	// Report, unless nil, is called often, with the progress.
 	Report func(done, total int64)
 }
 
-// serving is one call of Serve.
 type serving struct {
 	*Server
-	// busy is held by who is given a part: only one is in memory.
+	// busy holds the token of the request for a part: only one is in memory.
 	busy chan struct{}
-	// tick is told that somebody was there, done that no more is needed, and failed why
+	// tick is signalled after each request, done when the client has everything, and failed when
 	// the content cannot be read.
 	tick, done chan struct{}
 	failed     chan error
 }
 
-// Serve waits on a listener for somebody who downloads, and closes that. It returns nil
-// when the other end says that it has the whole.
+// Serve waits for a client on a listener, and closes it. It returns nil when the client reports
+// that it has everything.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	g := &serving{Server: s, busy: make(chan struct{}, 1), tick: make(chan struct{}, 1), done: make(chan struct{}, 1), failed: make(chan error, 1)}
 	end := serve(l, s.Own, g)
@@ -90,14 +88,13 @@ func (g *serving) wait(ctx context.Context) error {
 			select {
 			case g.busy <- struct{}{}:
 				return fmt.Errorf("%w within %v who has taken all of it", ErrNobody, g.Wait)
-			default: // somebody takes a part, and is bounded by Stall
+			default: // a client reads a part, and is bounded by Stall
 				patience.Reset(g.Wait)
 			}
 		}
 	}
 }
 
-// ServeHTTP implements [http.Handler].
 func (g *serving) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	number, isPart := strings.CutPrefix(r.URL.Path, diskPath+"/")
 	switch {
@@ -124,7 +121,7 @@ func (g *serving) seen() {
 	}
 }
 
-// part gives a part, unless who asks has it.
+// part sends a part, unless the client has it.
 func (g *serving) part(w http.ResponseWriter, r *http.Request, text string) {
 	n, isNumber := number(text)
 	if !isNumber || n >= parts(g.Size, partSize) {
@@ -172,7 +169,7 @@ func (g *serving) part(w http.ResponseWriter, r *http.Request, text string) {
 	}
 	h.Set("Content-Length", strconv.Itoa(len(data)))
 	out := &patient{w, http.NewResponseController(w), g.Stall}
-	// In pieces, each of which is to be taken in time.
+	// In pieces, each with its own deadline.
 	if _, err := io.CopyBuffer(out, struct{ io.Reader }{bytes.NewReader(data)}, make([]byte, bufferSize)); err == nil {
 		g.told(min(at+partSize, g.Size))
 	}
@@ -184,10 +181,10 @@ func (g *serving) told(done int64) {
 	}
 }
 
-// parts is of how many parts a content is.
+// parts is the number of parts of a content.
 func parts(size, part int64) int64 { return (size + part - 1) / part }
 
-// entityTag is the name of a part by its digest.
+// entityTag is the ETag of a part, from its digest.
 func entityTag(sum []byte) string { return `"` + hex.EncodeToString(sum) + `"` }
 
 func pack(data []byte) ([]byte, error) {
@@ -198,7 +195,7 @@ func pack(data []byte) ([]byte, error) {
 	return z.EncodeAll(data, nil), z.Close()
 }
 
-// patient writes to somebody who takes it in time.
+// patient sets a deadline for each write.
 type patient struct {
 	io.Writer
 	deadline *http.ResponseController
