@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	// variablePrefix begins the names of environment variables that are options.
+	// variablePrefix is the prefix of environment variables that are options.
 	variablePrefix = "VMOP_"
-	// testPrefix begins those of the tests, which mean nothing here.
+	// testPrefix is the prefix of the tests' variables, which are ignored here.
 	testPrefix = variablePrefix + "TEST_"
 )
 
-// ParseEnvironment overlays a configuration with the environment variables that
-// are options, in the form of os.Environ: those of "/Operator" and the factors of
-// the requests have one, as in VMOP_RUNNER_IMAGE for runnerImage. The items of a
-// list are separated by commas or spaces. An empty variable says nothing.
+// ParseEnvironment overlays a configuration with the environment variables that are options, in the
+// form of os.Environ, as in VMOP_RUNNER_IMAGE for runnerImage. The options of "/Operator" and the
+// overcommit factors have a variable. The items of a list are separated by commas or spaces. An
+// empty variable is ignored.
 //
-// If the error, which is an [*Error], is not nil, there is no configuration.
+// A non-nil error is an [*Error]; then there is no configuration.
 func ParseEnvironment(config Config, environ []string) (Config, Remarks, error) {
 	p := &parser{config: config, environment: true, seen: map[string]int{}, noted: map[string]bool{}}
 	known := Variables()
@@ -52,11 +52,10 @@ func ParseEnvironment(config Config, environ []string) (Config, Remarks, error) 
 	return p.config, p.remarks, nil
 }
 
-// Option is where an option stands in the configuration file.
+// Option is the place of an option in the configuration file.
 type Option struct{ Component, Name string }
 
-// Variables are the environment variables of [ParseEnvironment], and the options
-// that they are.
+// Variables maps the environment variables of [ParseEnvironment] to their options.
 func Variables() map[string]Option {
 	out := map[string]Option{}
 	for name := range options[operator] {
@@ -68,7 +67,7 @@ func Variables() map[string]Option {
 	return out
 }
 
-// variable is the environment variable of an option.
+// variable returns the environment variable of an option.
 func variable(option string) string {
 	var b strings.Builder
 	b.WriteString(variablePrefix)

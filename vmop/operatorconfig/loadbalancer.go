@@ -5,9 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// loadBalancer reads loadBalancerService: true or false, or the metadata of the
-// services. VM-Operator allows true and fails when it uses it; here it is the
-// same as an empty mapping.
+// loadBalancer reads loadBalancerService: true or false, or the metadata of the services.
+// VM-Operator accepts true and then fails; here it is the same as an empty mapping.
 func loadBalancer(p *parser, v value) {
 	if v.isBool() {
 		switch b, ok := p.truth(v); {
@@ -30,8 +29,7 @@ func loadBalancer(p *parser, v value) {
 	})
 }
 
-// metadata reads labels or annotations. A null says that there is none, as it
-// does in a manifest.
+// metadata reads labels or annotations. As in a manifest, null means that there is none.
 func (p *parser) metadata(v value, labels bool) map[string]string {
 	if !v.isMapping() {
 		p.fault(v, "found %s, want a mapping", v.kind())

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Paths of components.
 const (
 	manager    = "/Manager"
 	controller = manager + "/Controller"
@@ -26,7 +25,6 @@ const (
 	operator   = "/Operator"
 )
 
-// options are the options of each component that has any here.
 var options = map[string]map[string]option{
 	manager: {
 		"clusterName": func(p *parser, v value) {
@@ -169,10 +167,10 @@ var options = map[string]map[string]option{
 	},
 }
 
-// consolesOnly is the note on options that the operator reads for others.
+// consolesOnly is the note on options that the operator reads only for other programs.
 const consolesOnly = "it is for programs that open consoles; the operator opens none, and vmop-cli spice and vnc follow it where it stands in the ConfigMap vm-operator of the machine's namespace"
 
-// viewer are the options of what opens consoles in VM-Operator's web interface.
+// viewer are the options for opening consoles in VM-Operator's web interface.
 var viewer = map[string]option{
 	"displayResource": func(p *parser, v value) {
 		p.note(v, consolesOnly)
@@ -196,7 +194,7 @@ var viewer = map[string]option{
 	},
 }
 
-// known are the components that there are, with those around them.
+// known returns all components, with their parents.
 func known() map[string]bool {
 	out := map[string]bool{root: true, guiSocket: true}
 	for path := range options {
@@ -207,8 +205,8 @@ func known() map[string]bool {
 	return out
 }
 
-// webInterface returns the part of VM-Operator's web interface that a component
-// belongs to, empty if it is none of it.
+// webInterface returns the part of VM-Operator's web interface that a component belongs to; "" if
+// none.
 func webInterface(path string) string {
 	for _, tree := range []string{guiSocket, guiServer} {
 		if path == tree || strings.HasPrefix(path, tree+"/") {

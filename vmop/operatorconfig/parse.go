@@ -9,15 +9,14 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// Parse reads a configuration file. The name is for messages. If the error,
-// which is an [*Error], is not nil, there is no configuration.
+// Parse reads a configuration file. The name is for messages. A non-nil error is an [*Error]; then
+// there is no configuration.
 func Parse(name string, data []byte) (Config, Remarks, error) {
 	return ParseOver(Config{}, name, data)
 }
 
-// ParseOver reads a configuration file whose options win over those of another,
-// as VM-Operator's file is read beneath the operator's own. A list or a mapping
-// replaces the other as a whole. The base is not changed.
+// ParseOver reads a configuration file whose options override those of base, as the operator's own
+// file overrides VM-Operator's. A list or mapping is replaced as a whole. The base is not changed.
 func ParseOver(base Config, name string, data []byte) (Config, Remarks, error) {
 	p := &parser{file: name, known: known(), seen: map[string]int{}, noted: map[string]bool{}, config: base}
 	p.config.Namespaces, p.config.Console.PasswordValidity = nil, 0
@@ -41,7 +40,6 @@ func ParseOver(base Config, name string, data []byte) (Config, Remarks, error) {
 	return p.config, p.remarks, nil
 }
 
-// component reads the options of a component and the components below it.
 func (p *parser) component(path string, v value) {
 	switch {
 	case v.isNull():
@@ -82,7 +80,7 @@ func (p *parser) below(path string, e value) {
 	}
 }
 
-// components are those that people write options to.
+// components returns those that messages suggest.
 func (p *parser) components() map[string]map[string]option {
 	out := map[string]map[string]option{}
 	for path, o := range options {
@@ -93,12 +91,11 @@ func (p *parser) components() map[string]map[string]option {
 	return out
 }
 
-// option reads one option of a component.
 func (p *parser) option(path string, e value) {
 	read, ok := options[path][e.key]
 	switch {
 	case !ok && webInterface(path) != "":
-		return // the note is there
+		return // there is a note already
 	case !ok && len(options[path]) > 0:
 		p.warn(e, "unknown option, ignored; %s has %s", path, names(options[path]))
 		return
@@ -120,7 +117,7 @@ func (p *parser) option(path string, e value) {
 	}
 }
 
-// finish weighs options against each other.
+// finish checks options that depend on each other.
 func (p *parser) finish() {
 	if p.full {
 		p.problems = append(p.problems, spec.Problem{File: p.file, Message: fmt.Sprintf("the configuration has more than %d entries, with its aliases", maxNodes)})

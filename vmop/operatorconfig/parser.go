@@ -22,28 +22,27 @@ import (
 // option reads the value of one option.
 type option func(*parser, value)
 
-// parser is one call of Parse.
 type parser struct {
 	file     string
 	known    map[string]bool
 	config   Config
 	problems []spec.Problem
 	remarks  Remarks
-	// environment: values are texts of environment variables.
+	// environment means that values are texts of environment variables.
 	environment bool
-	// nodes counts the visited nodes; full is true if they were too many.
+	// nodes counts the visited nodes; full is true after too many.
 	nodes int
 	full  bool
-	// noted are the parts of the web interface that there is a note about.
+	// noted are the parts of the web interface that have a note.
 	noted map[string]bool
 	// seen has the line of each option that was read.
 	seen map[string]int
-	// What has to be weighed against another option.
+	// Options that override, or are overridden by, another.
 	managerNamespace string
 	oldValidity      time.Duration
 }
 
-// decode returns the content of the only document, or nil if there is none.
+// decode returns the content of the only document; nil if there is none.
 func (p *parser) decode(data []byte) *yaml.Node {
 	doc, err := yamljson.Decode(data)
 	if second := (*yamljson.SecondDocumentError)(nil); errors.As(err, &second) {
@@ -51,8 +50,7 @@ func (p *parser) decode(data []byte) *yaml.Node {
 		return nil
 	}
 	if err == nil {
-		// This finds what the tree still hides, such as aliases that contain
-		// themselves.
+		// This finds errors that the tree still hides, such as aliases that contain themselves.
 		var whole any
 		err = doc.Decode(&whole)
 	}
@@ -66,7 +64,6 @@ func (p *parser) decode(data []byte) *yaml.Node {
 	return doc.Content[0]
 }
 
-// syntax reports an error of the YAML library.
 func (p *parser) syntax(data []byte, err error) {
 	var texts []string
 	if te := (*yaml.TypeError)(nil); errors.As(err, &te) {
@@ -119,7 +116,7 @@ func (p *parser) note(v value, format string, args ...any) {
 	p.remarks.Notes = append(p.remarks.Notes, p.problem(v, "ignored: "+format, args...))
 }
 
-// entries are the entries of a mapping, with its merge keys.
+// entries returns the entries of a mapping, including those of merge keys.
 func (p *parser) entries(v value) []value {
 	var out []value
 	var collect func(*yaml.Node, bool)
@@ -158,7 +155,7 @@ func (p *parser) entries(v value) []value {
 	return out
 }
 
-// fields reads an option that is a mapping with certain keys.
+// fields reads an option that is a mapping with fixed keys.
 func (p *parser) fields(v value, fields map[string]option) {
 	if !v.isMapping() {
 		p.fault(v, "found %s, want a mapping with %s", v.kind(), names(fields))
@@ -174,7 +171,6 @@ func (p *parser) fields(v value, fields map[string]option) {
 	}
 }
 
-// items are the items of a list.
 func (p *parser) items(v value) []value {
 	if p.environment {
 		var out []value
@@ -198,7 +194,7 @@ func (p *parser) items(v value) []value {
 	return out
 }
 
-// pairs are the entries of a mapping, in a variable the items KEY=VALUE.
+// pairs returns the entries of a mapping, or the items KEY=VALUE of a variable.
 func (p *parser) pairs(v value) []value {
 	if !p.environment {
 		if !v.isMapping() {
@@ -241,14 +237,13 @@ func (p *parser) truth(v value) (bool, bool) {
 	return b, is
 }
 
-// flag reads a boolean.
 func (p *parser) flag(v value, to *bool) {
 	if b, ok := p.truth(v); ok {
 		*to = b
 	}
 }
 
-// patterns reads a list of texts in which an asterisk is any text.
+// patterns reads a list of texts in which an asterisk matches any text.
 func (p *parser) patterns(v value, to *[]string) {
 	list := []string{}
 	for _, item := range p.items(v) {
@@ -259,7 +254,6 @@ func (p *parser) patterns(v value, to *[]string) {
 	*to = list
 }
 
-// ports reads a range of ports such as 5910-5999, or one port.
 func (p *parser) ports(v value, to *objects.PortRange) {
 	first, last, two := strings.Cut(v.node.Value, "-")
 	if !two {
@@ -292,7 +286,7 @@ func (p *parser) number(v value) (float64, bool) {
 	return f, err == nil && !math.IsNaN(f) && !math.IsInf(f, 0)
 }
 
-// factor reads what a machine's CPUs or memory are divided by.
+// factor reads a divisor of a machine's CPUs or memory.
 func (p *parser) factor(v value, to *float64) {
 	f, ok := p.number(v)
 	if !ok || f <= 0 {
@@ -313,7 +307,7 @@ func (p *parser) seconds(v value, to *time.Duration) {
 	*to = time.Duration(f) * time.Second
 }
 
-// shown is the kind of a value, with its text if it is one.
+// shown returns the kind of a value, or its text if it is one.
 func shown(v value) string {
 	if k := v.kind(); k != "a text" {
 		return k
@@ -321,7 +315,7 @@ func shown(v value) string {
 	return strconv.Quote(v.node.Value)
 }
 
-// valid reports a text that is not what is wanted.
+// valid reports whether a text is acceptable, and records a fault if not.
 func (p *parser) valid(v value, s, want string, ok bool) bool {
 	if !ok {
 		p.fault(v, "found %q, want %s", s, want)
@@ -329,13 +323,12 @@ func (p *parser) valid(v value, s, want string, ok bool) bool {
 	return ok
 }
 
-// namespace reads the name of a namespace.
 func (p *parser) namespace(v value) (string, bool) {
 	s, ok := p.text(v)
 	return s, ok && p.valid(v, s, "the name of a namespace: small letters, digits and dashes, at most 63", len(validation.IsDNS1123Label(s)) == 0)
 }
 
-// namespaces adds those of a list that are not in another one yet.
+// namespaces adds the items of a list, without duplicates.
 func (p *parser) namespaces(v value, to *[]string) {
 	for _, item := range p.items(v) {
 		if s, ok := p.namespace(item); ok && !slices.Contains(*to, s) {
@@ -344,36 +337,31 @@ func (p *parser) namespaces(v value, to *[]string) {
 	}
 }
 
-// isImage reports whether a text can be the name of an image. Registries differ in
-// what they allow, so this is about what none does.
+// isImage reports whether a text can be the name of an image. Registries differ in what they
+// accept; this refuses what none does.
 func isImage(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
-// isNodeResource reports whether a text can be the name of an extended resource.
 func isNodeResource(s string) bool {
 	return strings.Contains(s, "/") && len(validation.IsQualifiedName(s)) == 0
 }
 
-// names lists the keys of a map for a message, but for one that is there to be
-// warned of.
+// names lists the keys of a map for a message, except runnerData, which exists only for a warning.
 func names[V any](m map[string]V) string {
 	keys := slices.DeleteFunc(slices.Sorted(maps.Keys(m)), func(k string) bool { return k == "runnerData" })
 	return strings.Join(keys, ", ")
 }
 
-// maxNodes bounds what is gone through: with aliases, a file can be much longer
-// than it looks.
+// maxNodes bounds the nodes visited: with aliases, a file can be much longer than it looks.
 const maxNodes = 100_000
 
 var (
-	// lineOf finds the line in an error of the YAML library.
 	lineOf = regexp.MustCompile(`^line ([0-9]+): `)
-	// openKey is a component without its colon, as in one of VM-Operator's
-	// examples. The library reports something else, in another line.
+	// openKey is a component without its colon, as in one of VM-Operator's examples. The library
+	// reports another error, for another line.
 	openKey = regexp.MustCompile(`^\s*["']?[/_][^:#]*$`)
-	// tabbed is a line that is indented by a tab.
-	tabbed = regexp.MustCompile(`^ *\t`)
+	tabbed  = regexp.MustCompile(`^ *\t`)
 )
 
 const root = "/"

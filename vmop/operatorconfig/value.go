@@ -5,12 +5,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// value is a part of the file: where it stands, and what is there.
+// value is a part of the file and its place.
 type value struct {
-	// component is the path of the component; field the option in it and what
-	// is below, such as loadBalancerService.labels; key the last key of it.
+	// component is the path of the component; field the path of the option in it, such as
+	// loadBalancerService.labels; key the last key.
 	component, field, key string
-	// line is that of the key.
+	// line is the line of the key.
 	line int
 	node *yaml.Node
 }
@@ -22,7 +22,7 @@ func (v value) plain() bool {
 func (v value) isMapping() bool { return v.node.Kind == yaml.MappingNode }
 func (v value) isNull() bool    { return v.node.Kind == yaml.ScalarNode && v.node.ShortTag() == "!!null" }
 
-// truth is what VM-Operator reads by YAML 1.1.
+// truth parses a boolean by YAML 1.1, as VM-Operator does.
 func (v value) truth() (value, is bool) {
 	if !v.plain() {
 		return false, false
@@ -36,7 +36,7 @@ func (v value) isNumber() bool {
 	return v.node.Kind == yaml.ScalarNode && (v.node.ShortTag() == "!!int" || v.node.ShortTag() == "!!float")
 }
 
-// kind is what people call what is there.
+// kind describes the value for messages.
 func (v value) kind() string {
 	switch {
 	case v.isMapping():
