@@ -16,50 +16,45 @@ import (
 )
 
 const (
-	// Label is the name of the volume by which cloud-init finds a NoCloud seed.
+	// Label is the label by which cloud-init finds a NoCloud seed.
 	Label = "CIDATA"
 
-	// MaxSize is the largest sum of the documents' sizes that [Image] accepts,
-	// in bytes. The image is built in memory, and cloud-init reads the documents
-	// into memory too; a manifest in a cluster cannot exceed about 1 MiB anyway.
+	// MaxSize is the largest total size of the documents that [Image] accepts, in bytes. The image
+	// is built in memory, and cloud-init reads the documents into memory too.
 	MaxSize = 256 << 20
 )
 
-// The names of the documents on the volume, given by cloud-init.
 const (
 	metaDataName      = "meta-data"
 	userDataName      = "user-data"
 	networkConfigName = "network-config"
 )
 
-// ErrTooLarge says that the documents exceed [MaxSize].
+// ErrTooLarge means that the documents exceed [MaxSize].
 var ErrTooLarge = errors.New("cloud-init documents are too large")
 
 const (
-	// imageAlign is the unit of an image's size in bytes: a whole number of
-	// sectors for guests that see sectors of 512 bytes and of 4096 bytes.
+	// imageAlign is the unit of an image's size in bytes: whole sectors of 512 and of 4096 bytes.
 	imageAlign = 4096
-	// minImageSize leaves room for the tables and a few kilobytes of documents.
-	// Most seeds have this size.
+	// minImageSize leaves room for the tables and a few kilobytes of documents. Most seeds have
+	// this size.
 	minImageSize = 128 << 10
-	// largestFAT12 is the size in bytes up to which the number of clusters makes
-	// a volume FAT12; above smallestFAT16 it makes it FAT16. The number of
-	// clusters alone decides how a driver reads a volume, and go-diskfs' choice
-	// of cluster sizes leaves a gap between the two.
+	// largestFAT12 is the size in bytes up to which a volume is FAT12; from smallestFAT16 on it is
+	// FAT16. Drivers decide by the number of clusters alone, and go-diskfs' choice of cluster sizes
+	// leaves a gap between the two.
 	largestFAT12  = 4 << 20
 	smallestFAT16 = 5 << 20
 )
 
-// Image returns the seed: the raw image of a FAT volume without a partition
-// table, labelled [Label], with the documents in its root directory. It is as
-// large as its content needs, in multiples of 4096 bytes; attach it read-only.
+// Image returns the seed: the raw image of a FAT volume without a partition table, labelled
+// [Label], with the documents in its root directory. Its size is a multiple of 4096 bytes; attach
+// it read-only.
 //
-// The image is a function of the documents alone: the volume's serial number is
-// derived from them and all timestamps are the start of FAT's calendar.
+// The image is a function of the documents alone: the volume's serial number is derived from them,
+// and all timestamps are the start of FAT's calendar.
 //
-// MetaData and UserData are written even when empty, because cloud-init takes a
-// volume without the two files for something else. The error is [ErrTooLarge]
-// beyond [MaxSize].
+// MetaData and UserData are written even when empty, because cloud-init does not recognize a volume
+// without the two files. The error is [ErrTooLarge] beyond [MaxSize].
 func Image(docs Documents) ([]byte, error) {
 	files := []struct {
 		name    string
@@ -79,7 +74,7 @@ func Image(docs Documents) ([]byte, error) {
 	serial := sha256.New()
 	for _, f := range files {
 		total += int64(len(f.content))
-		// The lengths keep apart documents that only differ in where one ends.
+		// The lengths distinguish documents that differ only in where one ends.
 		fmt.Fprintf(serial, "%s %d\n", f.name, len(f.content))
 		serial.Write(f.content)
 	}
@@ -113,9 +108,9 @@ func WriteImage(w io.Writer, docs Documents) error {
 	return err
 }
 
-// imageSize returns the size of a volume that holds total bytes of documents:
-// what the tables of FAT16 take at most (two tables of 2 bytes per cluster of
-// at least 1 KiB, 1/256), the root directory, and the unused ends of clusters.
+// imageSize returns the size of a volume that holds total bytes of documents: with the tables of
+// FAT16 (at most two tables of 2 bytes per cluster of at least 1 KiB, 1/256), the root directory,
+// and the unused ends of clusters.
 func imageSize(total int64) int64 {
 	const fixed = 128 << 10
 	size := max(total+total/128+fixed, minImageSize)

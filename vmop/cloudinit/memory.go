@@ -7,8 +7,8 @@ import (
 	"io/fs"
 )
 
-// memory is a disk of fixed size in memory, in the form that go-diskfs takes.
-// Only random access is implemented: FAT volumes use nothing else.
+// memory is a disk of fixed size in memory for go-diskfs. Only random access is implemented: FAT
+// volumes use nothing else.
 type memory struct {
 	data []byte
 }
@@ -26,8 +26,8 @@ func (m *memory) ReadAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// WriteAt fails rather than grows: go-diskfs derives the number of clusters from
-// the size of its table and could otherwise allocate one beyond the volume.
+// WriteAt fails rather than grows: go-diskfs derives the number of clusters from the size of its
+// table and could otherwise allocate one beyond the volume.
 func (m *memory) WriteAt(p []byte, off int64) (int, error) {
 	if off < 0 || off > int64(len(m.data)) || len(p) > len(m.data)-int(off) {
 		return 0, fmt.Errorf("write of %d bytes at %d beyond the volume of %d bytes", len(p), off, len(m.data))

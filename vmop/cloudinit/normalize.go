@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// Offsets in the boot sector and in directory entries, from Microsoft's FAT
-// specification (fatgen103), in bytes. All fields are little-endian.
+// Offsets in the boot sector and in directory entries, from Microsoft's FAT specification
+// (fatgen103), in bytes. All fields are little-endian.
 const (
 	bpbBytesPerSector = 11
 	bpbReserved       = 14
@@ -27,19 +27,18 @@ const (
 	attributesLongName = 0x0f
 )
 
-// fatEpoch is 1 January 1980 in the form of a directory entry, the first day
-// that FAT knows; 0 would be no valid date.
+// fatEpoch is 1 January 1980, the first day of FAT's calendar, in the form of a directory entry; 0
+// is no valid date.
 const fatEpoch = 1<<5 | 1
 
-// normalize changes in a fresh FAT12 or FAT16 image what go-diskfs offers no
-// setting for:
-//   - the serial number, which it sets to 0 for every reproducible volume, so
-//     that two seeds on one machine would share /dev/disk/by-uuid/0000-0000;
-//   - the timestamps of the entries in the root directory, the volume label
-//     among them, which come from the clock (or from SOURCE_DATE_EPOCH);
-//   - a cluster that it reserves for the root directory, which on FAT12 and
-//     FAT16 lies outside of the clusters, and those it gives to empty files:
-//     file system checks report both as errors.
+// normalize changes in a new FAT12 or FAT16 image what go-diskfs has no option for:
+//   - the serial number, which it sets to 0 for every reproducible volume, so that two seeds on one
+//     machine would share /dev/disk/by-uuid/0000-0000;
+//   - the timestamps of the entries in the root directory, including the volume label, which come
+//     from the clock (or from SOURCE_DATE_EPOCH);
+//   - a cluster that it reserves for the root directory, which on FAT12 and FAT16 lies outside of
+//     the clusters, and those it allocates for empty files: file system checks report both as
+//     errors.
 func normalize(image []byte, serial uint32) error {
 	le := binary.LittleEndian
 	sector := int(le.Uint16(image[bpbBytesPerSector:]))
@@ -83,8 +82,8 @@ func normalize(image []byte, serial uint32) error {
 	return nil
 }
 
-// clearFAT12 marks a cluster as free in a table of 12-bit entries: two entries
-// share three bytes, the even one has the lower nibble of the middle byte.
+// clearFAT12 marks a cluster as free in a table of 12-bit entries: two entries share three bytes,
+// the even one has the lower nibble of the middle byte.
 func clearFAT12(fat []byte, cluster int) {
 	at := cluster * 3 / 2
 	if cluster%2 == 0 {

@@ -12,80 +12,74 @@ import (
 	"github.com/vmop/sdk/internal/yamljson"
 )
 
-// MaxDepth is how deeply objects and arrays may be nested in user data and
-// network configuration.
+// MaxDepth is the maximum nesting of objects and arrays in user data and network configuration.
 const MaxDepth = yamljson.MaxDepth
 
-// userDataHeader is what makes cloud-init read user-data as cloud-config
-// rather than as a script or an archive.
+// userDataHeader makes cloud-init read user-data as cloud-config.
 const userDataHeader = "#cloud-config\n"
 
-// ErrNotAnObject says that user data or network configuration is some other
-// JSON value than an object. Cloud-init would ignore such a document with
-// nothing but a line in the guest's log.
+// ErrNotAnObject means that user data or network configuration is another JSON value than an
+// object. Cloud-init would ignore such a document with only a line in the guest's log.
 var ErrNotAnObject = errors.New("must be an object")
 
-// Input is what a manifest says about cloud-init.
+// Input are the cloud-init settings of a manifest.
 type Input struct {
-	// MetaData becomes meta-data. The caller has put the keys "instance-id"
-	// (cloud-init runs its once-per-instance modules again when it changes) and
-	// "local-hostname" into it; this package adds none.
+	// MetaData becomes meta-data. The caller must set the keys "instance-id" (cloud-init runs its
+	// once-per-instance modules again when it changes) and "local-hostname"; this package adds
+	// none.
 	MetaData map[string]string
-	// MetaDataValues are more of meta-data: lists and mappings, as JSON. Of a key that
-	// MetaData has, too, that text counts.
+	// MetaDataValues are further keys of meta-data: lists and mappings, as JSON. MetaData takes
+	// precedence.
 	MetaDataValues map[string]json.RawMessage
 
-	// UserData becomes user-data: a JSON object in the form of cloud-config.
-	// It is kept as the bytes of the manifest because the order of the keys and
-	// the difference between 1 and 1.0 do not survive decoding into a map.
-	// Empty or null means no settings.
+	// UserData becomes user-data: a JSON object in the form of cloud-config. It is kept as bytes
+	// because the order of the keys and the difference between 1 and 1.0 do not survive decoding
+	// into a map. Empty or null means no settings.
 	UserData json.RawMessage
 
-	// NetworkConfig becomes network-config: a JSON object in version 1 or 2 of
-	// cloud-init's network configuration. Empty or null means that there is no
-	// such document and cloud-init decides (DHCP on the first interface).
+	// NetworkConfig becomes network-config: a JSON object in version 1 or 2 of cloud-init's network
+	// configuration. Empty or null means that there is no such document and cloud-init uses its
+	// default (DHCP on the first interface).
 	NetworkConfig json.RawMessage
 
-	// UserDataText is a whole user-data file, taken as it is instead of UserData if it
-	// is not nil: its first line says what it is.
+	// UserDataText, if not nil, is a complete user-data file, used unchanged instead of UserData.
+	// Its first line declares its format.
 	UserDataText []byte
-	// AnyUserData takes such a text though cloud-init would ignore it.
+	// AnyUserData accepts a UserDataText that cloud-init would ignore.
 	AnyUserData bool
-	// NetworkConfigText is a whole network-config file, taken as it is instead of
-	// NetworkConfig if it is not nil.
+	// NetworkConfigText, if not nil, is a complete network-config file, used unchanged instead of
+	// NetworkConfig.
 	NetworkConfigText []byte
 }
 
-// ErrUserDataForm says that user data begins in no way that cloud-init knows, which
-// would ignore it.
+// ErrUserDataForm means that user data does not begin in a form that cloud-init knows, so that it
+// would be ignored.
 var ErrUserDataForm = userdata.ErrForm
 
-// CheckUserData says why cloud-init would make nothing of a whole user-data file: it
-// begins in no way that cloud-init knows ([ErrUserDataForm]), or is cloud-config that
-// is no YAML, or no mapping. The error has nothing of what it says.
+// CheckUserData returns why cloud-init would ignore a complete user-data file: it does not begin in
+// a known form ([ErrUserDataForm]), or is cloud-config that is not a YAML mapping. The error
+// contains nothing of the text.
 func CheckUserData(text []byte) error { return userdata.Check(text) }
 
 // Documents are the files of a NoCloud seed.
 type Documents struct {
 	// MetaData is the content of the file meta-data, YAML.
 	MetaData []byte
-	// UserData is the content of the file user-data: the line #cloud-config,
-	// then YAML.
+	// UserData is the content of the file user-data: the line #cloud-config, then YAML.
 	UserData []byte
-	// NetworkConfig is the content of the file network-config, YAML. Nil means
-	// that the seed has no such file.
+	// NetworkConfig is the content of the file network-config, YAML. Nil means that the seed has no
+	// such file.
 	NetworkConfig []byte
 }
 
-// Render makes the documents for in. Types and order are kept: an integer of
-// any size stays an integer, a string that looks like a number or a truth value
-// to any YAML parser (the guest has one for YAML 1.1) is quoted, keys come in
-// the order of the manifest, and strings of several lines become block scalars.
+// Render renders the documents for in. Types and order are kept: an integer of any size stays an
+// integer, a string that looks like a number or a boolean to any YAML parser (the guest's is for
+// YAML 1.1) is quoted, keys keep the order of the manifest, and strings of several lines become
+// block scalars.
 //
-// The error names every field that cannot be rendered: JSON that is malformed,
-// nested deeper than [MaxDepth] or has a key twice, floating-point numbers
-// beyond 64 bits, and top-level values for which errors.Is(err,
-// [ErrNotAnObject]) holds.
+// The error names every field that cannot be rendered: JSON that is malformed, nested deeper than
+// [MaxDepth] or has a key twice, floating-point numbers beyond 64 bits, and top-level values that
+// are not objects ([ErrNotAnObject]).
 func Render(in Input) (Documents, error) {
 	var docs Documents
 	var errs []error
@@ -107,10 +101,9 @@ func Render(in Input) (Documents, error) {
 	return docs, nil
 }
 
-// noMembers is the YAML of an empty object.
 const noMembers = "{}\n"
 
-// metaData writes the texts, then all else.
+// metaData writes MetaData before MetaDataValues.
 func metaData(in *Input) ([]byte, error) {
 	var out []byte
 	for _, key := range slices.Sorted(maps.Keys(in.MetaData)) {
@@ -159,9 +152,8 @@ func networkConfig(in *Input) ([]byte, error) {
 	return in.NetworkConfigText, nil
 }
 
-// ParseMetaData reads meta-data that is written as YAML: a mapping of strings, or of
-// numbers and truth values, which are the strings that they are written as. No error
-// shows a value.
+// ParseMetaData parses meta-data that is written as YAML: a mapping of strings, numbers and
+// booleans, of which the latter become strings as written. Errors contain no value.
 func ParseMetaData(text []byte) (map[string]string, error) {
 	doc, err := yamljson.ToJSON(text)
 	if err != nil {
@@ -187,7 +179,7 @@ func ParseMetaData(text []byte) (map[string]string, error) {
 	return out, nil
 }
 
-// renderObject returns nil when raw is absent or null.
+// renderObject returns nil if raw is absent or null.
 func renderObject(raw json.RawMessage) ([]byte, error) {
 	value := bytes.TrimSpace(raw)
 	if len(value) == 0 {
