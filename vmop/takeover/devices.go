@@ -34,7 +34,7 @@ func (m *machine) networks() {
 	}
 }
 
-// doIfTap is what to do about an address that others on a bridge may have, too.
+// doIfTap is the remedy for an address that others on a bridge may have, too.
 func doIfTap(tap bool) string {
 	if tap {
 		return "give each machine an address of its own where several are on one bridge"
@@ -49,7 +49,7 @@ func (m *machine) privileges() []string {
 	return privileges(m.pod)
 }
 
-// bootOrder reports a machine that left the order to its firmware.
+// bootOrder reports a machine that leaves the order to its firmware.
 func (m *machine) bootOrder() {
 	disks := m.vm.Spec.VM.Disks
 	for i := range disks {
@@ -91,7 +91,6 @@ func (m *machine) disks() {
 	}
 }
 
-// imageRepository reports the claim that pods mount.
 func (m *machine) imageRepository() {
 	const name = names.ImageRepositoryClaim
 	if m.pod == nil || !slices.Contains(vmobjects.PodClaims(m.pod), name) {
@@ -107,15 +106,15 @@ func (m *machine) imageRepository() {
 	}
 }
 
-// place is where the files of a volume are.
+// place is where the files of a volume are stored.
 type place struct {
-	// directory is a path on the host; where that is unknown, described says which directory it is.
+	// directory is a path on the host; if unknown, described is a description of it.
 	directory, described string
-	// host is a node or a server; empty if it is not known which.
+	// host is a node or a server; empty if unknown.
 	host string
 }
 
-// chown is what gives a directory to the runner's user.
+// chown returns a command that gives a directory to the runner's user.
 func chown(p place) string {
 	words := []string{"chown", "-R", fmt.Sprintf("%d:%[1]d", vmobjects.RunnerUser)}
 	line := shellwords.Join(append(words, p.directory)...)
@@ -129,8 +128,7 @@ func chown(p place) string {
 }
 
 // keepsOwner returns why the files on a claim's volume stay root's when a pod with an fsGroup
-// mounts it, and where they are; empty if they do not, if there are no files, or if it is not
-// known.
+// mounts it, and where they are; "" if they do not, if there are no files, or if it is unknown.
 func (c *check) keepsOwner(pvc *corev1.PersistentVolumeClaim) (why string, where place) {
 	if pvc.Spec.VolumeMode != nil && *pvc.Spec.VolumeMode == corev1.PersistentVolumeBlock {
 		return "", place{}
@@ -157,7 +155,7 @@ func (c *check) keepsOwner(pvc *corev1.PersistentVolumeClaim) (why string, where
 	return "", place{}
 }
 
-// nodeOf is the node that a volume is bound to, or that it is on some.
+// nodeOf names the node that a volume is bound to, if known.
 func nodeOf(pv *corev1.PersistentVolume) string {
 	if a := pv.Spec.NodeAffinity; a != nil && a.Required != nil {
 		for _, t := range a.Required.NodeSelectorTerms {
@@ -171,8 +169,8 @@ func nodeOf(pv *corev1.PersistentVolume) string {
 	return "the volume's node"
 }
 
-// onlyOnce reports whether a volume is ReadWriteOnce, which a driver's default
-// policy asks of one whose owner it changes.
+// onlyOnce reports whether a volume is ReadWriteOnce, which a driver's default policy requires for
+// changing the owner.
 func onlyOnce(pv *corev1.PersistentVolume) bool {
 	for _, m := range pv.Spec.AccessModes {
 		if m != corev1.ReadWriteOnce && m != corev1.ReadWriteOncePod {
@@ -182,7 +180,6 @@ func onlyOnce(pv *corev1.PersistentVolume) bool {
 	return true
 }
 
-// display reports where the display is to be found.
 func (m *machine) display() {
 	d := m.vm.Spec.VM.Display
 	if d == nil || d.Spice == nil || m.pod == nil {

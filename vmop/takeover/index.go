@@ -6,11 +6,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// key finds an object.
 type key struct{ kind, namespace, name string }
 
-// objects are the input by kind, namespace and name. Of two of one name the
-// last one counts, which a cluster never has.
+// objects are the input by kind, namespace and name. Of duplicates, which a cluster never has, the
+// last one counts.
 type objects map[key]*unstructured.Unstructured
 
 func index(list []unstructured.Unstructured) objects {
@@ -22,7 +21,7 @@ func index(list []unstructured.Unstructured) objects {
 	return out
 }
 
-// ofKind are the objects of a kind, in no order: findings are sorted.
+// ofKind returns the objects of a kind, in no order: findings are sorted.
 func (o objects) ofKind(kind string) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for k, object := range o {
@@ -33,7 +32,6 @@ func (o objects) ofKind(kind string) []*unstructured.Unstructured {
 	return out
 }
 
-// has reports whether the input has any object of a kind.
 func (o objects) has(kind string) bool {
 	for k := range o {
 		if k.kind == kind {
@@ -43,7 +41,7 @@ func (o objects) has(kind string) bool {
 	return false
 }
 
-// get reads an object as what it is; false if there is none, or it is broken.
+// get decodes an object; false if it does not exist or is malformed.
 func get[T any](o objects, kind, namespace, name string) (*T, bool) {
 	object := o[key{kind, namespace, name}]
 	if object == nil {

@@ -17,19 +17,16 @@ import (
 )
 
 const (
-	// formerOperator is the name of VM-Operator's Deployment and ConfigMap.
 	formerOperator = "vm-operator"
-	// formerImage is part of the name of its image, wherever it is stored.
+	// formerImage is part of the name of VM-Operator's image, in any registry.
 	formerImage = "org.jdrupes.vmoperator.manager"
-	// labelPartOf is on what vmop installs.
-	labelPartOf = "app.kubernetes.io/part-of"
-	partOf      = "vmop"
-	// variablePrefix begins the names of the operator's settings.
+	// labelPartOf is the label of the objects that vmop installs.
+	labelPartOf    = "app.kubernetes.io/part-of"
+	partOf         = "vmop"
 	variablePrefix = "VMOP_"
 )
 
-// installation compares what is going to be installed with what is there under
-// the same names.
+// installation compares the objects to be installed with existing ones of the same names.
 func (c *check) installation() {
 	for i := range c.in.Install {
 		o := &c.in.Install[i]
@@ -67,8 +64,8 @@ func (c *check) installation() {
 	}
 }
 
-// immutable is a field in which two versions of an object differ and that
-// Kubernetes does not change; empty if there is none.
+// immutable returns a field that differs and that Kubernetes does not allow to change; "" if there
+// is none.
 func immutable(there, wanted *unstructured.Unstructured) string {
 	fields := map[string][][]string{
 		kindDeployment:       {{"spec", "selector"}},
@@ -90,7 +87,6 @@ func immutable(there, wanted *unstructured.Unstructured) string {
 	return ""
 }
 
-// shrinks reports whether a claim would have to become smaller.
 func shrinks(there, wanted *unstructured.Unstructured) bool {
 	old, ok1 := as[corev1.PersistentVolumeClaim](there)
 	now, ok2 := as[corev1.PersistentVolumeClaim](wanted)
@@ -101,8 +97,7 @@ func shrinks(there, wanted *unstructured.Unstructured) bool {
 	return !size.IsZero() && size.Cmp(*old.Spec.Resources.Requests.Storage()) < 0
 }
 
-// overwrites reports whether applying an object changes more than metadata of
-// the one that is there.
+// overwrites reports whether applying wanted changes more than metadata.
 func overwrites(there, wanted *unstructured.Unstructured) bool {
 	for field, now := range wanted.Object {
 		switch field {
@@ -116,8 +111,7 @@ func overwrites(there, wanted *unstructured.Unstructured) bool {
 	return false
 }
 
-// contains reports whether a value has all that another one has: applying the
-// second leaves the first as it is.
+// contains reports whether applying wanted to has would change nothing.
 func contains(has, wanted any) bool {
 	w, ok := wanted.(map[string]any)
 	if !ok {
@@ -135,8 +129,8 @@ func contains(has, wanted any) bool {
 	return true
 }
 
-// operators finds VM-Operator itself. Two operators that work on the same
-// machines undo each other's writes.
+// operators reports VM-Operators. Two operators that reconcile the same machines undo each other's
+// writes.
 func (c *check) operators() {
 	for _, o := range c.objects.ofKind(kindDeployment) {
 		d, ok := as[appsv1.Deployment](o)
@@ -169,7 +163,6 @@ func isFormerOperator(d *appsv1.Deployment) bool {
 	return d.Name == formerOperator && d.Labels[labelPartOf] != partOf
 }
 
-// settings reads VM-Operator's configurations.
 func (c *check) settings() {
 	c.configs = map[string]operatorconfig.Config{}
 	for _, o := range c.objects.ofKind(kindConfigMap) {
@@ -204,12 +197,11 @@ func (c *check) settings() {
 		}
 		say(Note, "", "vmop reads this configuration where it is, if it is installed in this namespace (deploy/takeover); elsewhere its options go into the operator's config.yaml", "")
 		if c.configs[o.GetNamespace()], err = c.in.Operator.over(read); err != nil {
-			c.configs[o.GetNamespace()] = read // which [check.own] reports
+			c.configs[o.GetNamespace()] = read // [check.own] reports the error
 		}
 	}
 }
 
-// own reads the operator's own configuration.
 func (c *check) own() {
 	var err error
 	if c.config, err = c.in.Operator.over(operatorconfig.Config{}); err != nil {
@@ -217,7 +209,6 @@ func (c *check) own() {
 	}
 }
 
-// settingsOf are the settings for a machine of a namespace.
 func (c *check) settingsOf(namespace string) vmobjects.Settings {
 	if config, ok := c.configs[namespace]; ok {
 		return config.Settings
@@ -234,8 +225,7 @@ func Namespaced(kind string) bool {
 	return true
 }
 
-// Configured is how the operator is configured that is among objects that are
-// going to be installed.
+// Configured returns the operator's configuration among objects to be installed.
 func Configured(install []unstructured.Unstructured) Configuration {
 	var out Configuration
 	for i := range install {

@@ -57,8 +57,9 @@ func (c *check) machine(o *unstructured.Unstructured) {
 	m.ignored()
 }
 
-// refused adds findings about stored fields that vmop's definition does not accept, and reports
-// whether vmop does nothing with the object for that. Metadata and status are the API server's.
+// refused adds findings about stored fields that vmop's CRD does not accept, and reports whether
+// vmop ignores the object because of them. Metadata and status are not checked: the API server
+// writes them.
 func (c *check) refused(o *unstructured.Unstructured) bool {
 	bare := map[string]any{
 		"apiVersion": o.GetAPIVersion(), "kind": o.GetKind(), "spec": o.Object["spec"],
@@ -68,7 +69,7 @@ func (c *check) refused(o *unstructured.Unstructured) bool {
 	if err != nil {
 		return false
 	}
-	// What VM-Operator's definition does not have either was never stored.
+	// Fields that VM-Operator's CRD does not have were never stored.
 	objects, err := spec.Load(o.GetName(), data, spec.Options{Default: true, Lenient: true})
 	var found []Finding
 	stored := func(u Urgency, field, message, do string) {
@@ -95,7 +96,7 @@ func (c *check) refused(o *unstructured.Unstructured) bool {
 	refused := false
 	for _, e := range wrong {
 		if e.Field == templateField {
-			refused = true // what to do is in the finding about the template
+			refused = true // the finding about the template has the remedy
 			continue
 		}
 		stored(Before, e.Field, "and vmop does nothing with it: "+e.ErrorBody(), "correct it")
@@ -107,7 +108,7 @@ func (c *check) refused(o *unstructured.Unstructured) bool {
 	return refused
 }
 
-// life reports what becomes of a machine that runs.
+// life reports what happens to a machine that runs.
 func (m *machine) life() {
 	switch p := m.present; {
 	case p == nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed:
@@ -119,7 +120,7 @@ func (m *machine) life() {
 	}
 }
 
-// image reports a runner that cannot run in vmop's pod.
+// image reports a runner image that cannot run in vmop's pod.
 func (m *machine) image() {
 	if m.pod == nil {
 		return
@@ -151,13 +152,13 @@ func (m *machine) template() {
 	}
 }
 
-// rights reports what the machine's pod needs of its namespace.
+// rights reports what the machine's pod requires of its namespace.
 func (m *machine) rights() {
 	if m.pod == nil {
 		return
 	}
 	needs := privileges(m.pod)
-	// One capability among those of the level baseline.
+	// It has one capability, which the level baseline allows.
 	root := m.settings.TakeOverData && m.former()
 	if len(needs) == 0 && !root {
 		return
@@ -177,7 +178,7 @@ func (m *machine) rights() {
 	}
 }
 
-// cloudInit reports a guest that would take itself for a new one.
+// cloudInit reports a guest that cloud-init would take for a new one.
 func (m *machine) cloudInit() {
 	ci := m.vm.Spec.CloudInit
 	if ci == nil || ci.MetaData["instance-id"] != "" {
@@ -206,7 +207,6 @@ func (m *machine) kvm() {
 	}
 }
 
-// offered reports whether a node has a resource.
 func (c *check) offered(name corev1.ResourceName) bool {
 	for _, o := range c.objects.ofKind(kindNode) {
 		if node, ok := as[corev1.Node](o); ok {
@@ -218,7 +218,7 @@ func (c *check) offered(name corev1.ResourceName) bool {
 	return false
 }
 
-// ignored reports fields that vmop reads and does not act upon.
+// ignored reports fields that vmop reads without effect.
 func (m *machine) ignored() {
 	if m.vm.Spec.LoggingProperties != "" {
 		m.say(Note, TopicSettings, "spec.loggingProperties", "only VM-Operator's runner, a Java program, reads it", "")

@@ -10,18 +10,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// machine is a machine that is looked at.
+// machine is the check of one machine.
 type machine struct {
 	*check
 	vm       *spec.VirtualMachine // with its defaults
 	settings vmobjects.Settings
-	// pod is the one that vmop would make; nil if it would make none.
+	// pod is the one that vmop would create; nil if none.
 	pod *corev1.Pod
-	// present is the pod that there is; nil if there is none.
+	// present is the existing pod; nil if there is none.
 	present *corev1.Pod
 }
 
-// say adds a finding about the machine.
 func (m *machine) say(u Urgency, t Topic, field, what, do string) {
 	m.check.say(spec.KindVirtualMachine, m.vm.Namespace, m.vm.Name, u, t, field, what, do)
 }
@@ -40,7 +39,7 @@ func (m *machine) former() bool {
 	return false
 }
 
-// privileges are what a pod needs beyond the level restricted.
+// privileges lists what a pod needs beyond the level restricted.
 func privileges(pod *corev1.Pod) []string {
 	var out []string
 	if pod.Spec.HostNetwork {

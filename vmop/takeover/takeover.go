@@ -10,18 +10,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Input is what a check depends on.
+// Input is the input of a check.
 type Input struct {
-	// Objects are the objects of the cluster: machines and pools, and of their namespaces the pods,
-	// ConfigMaps, volume claims, Deployments and StatefulSets; the namespaces, volumes, nodes, CSI
-	// drivers and definitions. Others are ignored, unless an object of their name is to be
-	// installed.
+	// Objects are the objects of the cluster: machines and pools; the pods, ConfigMaps, volume
+	// claims, Deployments and StatefulSets of their namespaces; the namespaces, volumes, nodes, CSI
+	// drivers and CRDs. Others are ignored, unless an object of their name is to be installed.
 	Objects []unstructured.Unstructured
-	// Install are the objects that are going to be installed, with their namespaces. If it is
-	// empty, there are no findings about them.
+	// Install are the objects that are going to be installed, with their namespaces. If empty,
+	// there are no findings about them.
 	Install []unstructured.Unstructured
-	// Operator is how the operator is configured, which wins over VM-Operator's
-	// own configuration.
+	// Operator is the operator's configuration, which overrides VM-Operator's.
 	Operator Configuration
 	// Unseen maps kinds that could not be read to the reason. Findings that depend on them are
 	// missing.
@@ -41,7 +39,7 @@ const (
 	kindDefinition  = "CustomResourceDefinition"
 )
 
-// Configuration is how an operator is configured.
+// Configuration is the configuration of an operator.
 type Configuration struct {
 	// File is the text of its configuration file; see [operatorconfig.ParseOver].
 	File string
@@ -50,7 +48,7 @@ type Configuration struct {
 	Environment []string
 }
 
-// over is the configuration with that of VM-Operator below it.
+// over returns the configuration, with VM-Operator's as its base.
 func (c *Configuration) over(base operatorconfig.Config) (operatorconfig.Config, error) {
 	config, _, err := operatorconfig.ParseOver(base, configKey, []byte(c.File))
 	if err == nil {
@@ -59,23 +57,21 @@ func (c *Configuration) over(base operatorconfig.Config) (operatorconfig.Config,
 	return config, err
 }
 
-// Urgency is what a finding asks of its reader.
+// Urgency is the urgency of a finding.
 type Urgency string
 
 const (
-	// Before means that something has to be done before the switch: without it something does not
+	// Before means that something must be done before the takeover: otherwise something does not
 	// start, or objects of other programs are lost.
 	Before Urgency = "before"
-	// Differs means that something will be otherwise than it was.
+	// Differs means that something will be different.
 	Differs Urgency = "differs"
-	// Note means that something stays as it was, or is not about the machine.
+	// Note means that something stays the same, or is not about the machine.
 	Note Urgency = "note"
 )
 
-// urgencies in the order in which they are reported.
 var urgencies = []Urgency{Before, Differs, Note}
 
-// Topic is what a finding is about.
 type Topic string
 
 // The topics, which are those of docs/from-vm-operator.md.
@@ -96,10 +92,10 @@ const (
 	TopicUsers     Topic = "users"
 )
 
-// Finding is one thing to know about the switch.
+// Finding is a finding about the takeover.
 type Finding struct {
-	// Kind, Namespace and Name are those of the object that it is about. All are
-	// empty for one about the cluster.
+	// Kind, Namespace and Name are those of the object. All are empty for a finding about the
+	// cluster.
 	Kind      string `json:"kind,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
@@ -108,13 +104,13 @@ type Finding struct {
 
 	Urgency Urgency `json:"urgency"`
 	Topic   Topic   `json:"topic"`
-	// What is what was found and what it leads to.
+	// What describes the finding and its consequence.
 	What string `json:"what"`
 	// Do is what to do about it; empty if nothing needs to be done.
 	Do string `json:"do,omitempty"`
 }
 
-// Object names the object of a finding; "cluster" if it is about none.
+// Object names the object of a finding; "cluster" if it has none.
 func (f *Finding) Object() string {
 	switch {
 	case f.Kind == "":
@@ -125,13 +121,13 @@ func (f *Finding) Object() string {
 	return f.Kind + " " + f.Namespace + "/" + f.Name
 }
 
-// Pending reports whether something has to be done before the switch.
+// Pending reports whether something must be done before the takeover.
 func Pending(found []Finding) bool {
 	return slices.ContainsFunc(found, func(f Finding) bool { return f.Urgency == Before })
 }
 
-// compare puts the cluster before namespaces, those before what is in them, and
-// what is urgent first.
+// compare orders the cluster before namespaces, those before their machines and pools, and the most
+// urgent first.
 func compare(a, b Finding) int {
 	return cmp.Or(
 		cmp.Compare(rank(&a), rank(&b)),
@@ -154,21 +150,18 @@ func rank(f *Finding) int {
 	return 1
 }
 
-// check is one call of Check.
 type check struct {
 	in      *Input
 	objects objects
 	found   []Finding
-	// configs are the configurations that will be in force where VM-Operator has
-	// one, config that elsewhere.
+	// configs are the effective configurations of namespaces where VM-Operator has one, config that
+	// of all others.
 	configs map[string]operatorconfig.Config
 	config  operatorconfig.Config
 }
 
-// say adds a finding about an object.
 func (c *check) say(kind, namespace, name string, u Urgency, t Topic, field, what, do string) {
 	c.found = append(c.found, Finding{Kind: kind, Namespace: namespace, Name: name, Field: field, Urgency: u, Topic: t, What: what, Do: do})
 }
 
-// configKey is the key of the configuration in its ConfigMap.
 const configKey = "config.yaml"
