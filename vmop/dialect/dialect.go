@@ -11,109 +11,110 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// Machine is a machine that another system's manifest describes.
+// Machine is a machine translated from another system's manifest.
 type Machine struct {
-	// VirtualMachine is the machine in our terms, without defaults.
+	// VirtualMachine is the translated machine, without defaults.
 	VirtualMachine *spec.VirtualMachine
-	// Object is where it was written, in the other system's terms.
+	// Object is the original object.
 	Object spec.Object
-	// Notes say what of the manifest means something else here, or nothing:
-	// each with its file, line and path. None is left out.
+	// Notes describe everything in the manifest that has another meaning here, or none, each with
+	// its file, line and path.
 	Notes []spec.Problem
 }
 
-// Class is a class of machines that another system's manifest describes.
+// Class is a class of machines translated from another system's manifest.
 type Class struct {
-	// VirtualMachineClass is the class in our terms.
+	// VirtualMachineClass is the translated class.
 	VirtualMachineClass *spec.VirtualMachineClass
-	// Object is where it was written, in the other system's terms.
+	// Object is the original object.
 	Object spec.Object
 	// Notes are as those of a [Machine].
 	Notes []spec.Problem
 }
 
-// Operation is an operation on a machine that another system's manifest describes.
+// Operation is an operation on a machine translated from another system's manifest.
 type Operation struct {
-	// VirtualMachineOperation is the operation in our terms.
+	// VirtualMachineOperation is the translated operation.
 	VirtualMachineOperation *spec.VirtualMachineOperation
-	// Object is where it was written, in the other system's terms.
+	// Object is the original object.
 	Object spec.Object
 	// Notes are as those of a [Machine].
 	Notes []spec.Problem
 }
 
-// Disk is a disk that another system's manifest describes.
+// Disk is a disk translated from another system's manifest.
 type Disk struct {
-	// VirtualDisk is the disk in our terms.
+	// VirtualDisk is the translated disk.
 	VirtualDisk *spec.VirtualDisk
-	// Object is where it was written, in the other system's terms.
+	// Object is the original object.
 	Object spec.Object
 	// Notes are as those of a [Machine].
 	Notes []spec.Problem
 }
 
-// Image is an image that another system's manifest describes.
+// Image is an image translated from another system's manifest.
 type Image struct {
-	// VirtualImage is the image in our terms.
+	// VirtualImage is the translated image.
 	VirtualImage *spec.VirtualImage
-	// Object is where it was written, in the other system's terms.
+	// Object is the original object.
 	Object spec.Object
 	// Notes are as those of a [Machine].
 	Notes []spec.Problem
 }
 
-// ClusterImage is an image of the cluster that another system's manifest describes.
+// ClusterImage is an image of the cluster translated from another system's manifest.
 type ClusterImage struct {
-	// ClusterVirtualImage is the image in our terms.
+	// ClusterVirtualImage is the translated image.
 	ClusterVirtualImage *spec.ClusterVirtualImage
-	// Object is where it was written, in the other system's terms.
+	// Object is the original object.
 	Object spec.Object
 	// Notes are as those of a [Machine].
 	Notes []spec.Problem
 }
 
-// Attachment is what another system's manifest has attached to a machine while it runs.
+// Attachment is an attachment translated from another system's manifest.
 type Attachment struct {
-	// VirtualMachineBlockDeviceAttachment is the attachment in our terms.
+	// VirtualMachineBlockDeviceAttachment is the translated attachment.
 	VirtualMachineBlockDeviceAttachment *spec.VirtualMachineBlockDeviceAttachment
-	// Object is where it was written, in the other system's terms.
+	// Object is the original object.
 	Object spec.Object
 	// Notes are as those of a [Machine].
 	Notes []spec.Problem
 }
 
-// Translated is an object of any kind in our terms.
+// Translated is a translated object of any kind.
 type Translated struct {
-	// Typed is the object in our terms.
+	// Typed is the translated object.
 	Typed spec.TypedObject
-	// Object is where it was written, in the other system's terms.
+	// Object is the original object.
 	Object spec.Object
 	// Notes are as those of a [Machine].
 	Notes []spec.Problem
 }
 
-// Translation is what the objects of files are in our terms.
+// Translation is the translation of the objects of files. All lists are in the order of the
+// objects.
 type Translation struct {
-	// Machines are the machines, in the order of the objects.
+	// Machines are the machines.
 	Machines []Machine
-	// Classes are the classes of machines, in the order of the objects.
+	// Classes are the classes of machines.
 	Classes []Class
-	// Operations are the operations on machines, in the order of the objects.
+	// Operations are the operations on machines.
 	Operations []Operation
-	// Disks, Images and ClusterImages are disks and images that exist by themselves, in
-	// the order of the objects. An image of a namespace may be one that a machine refers
-	// to in place of one of the cluster; its Object is that machine.
+	// Disks, Images and ClusterImages are disks and images that exist on their own. An image of a
+	// namespace may be a copy that a machine refers to in place of an image of the cluster; its
+	// Object is that machine.
 	Disks         []Disk
 	Images        []Image
 	ClusterImages []ClusterImage
-	// Attachments are what is attached to machines, in the order of the objects.
+	// Attachments are the attachments of disks to machines.
 	Attachments []Attachment
-	// LeftOut names the other objects of these systems: those that describe no
-	// machine, and that no machine refers to, and those that have no counterpart.
+	// LeftOut names the other objects of these systems: those that describe no machine and to which
+	// no machine refers, and those without a counterpart.
 	LeftOut []spec.Problem
 }
 
-// All returns everything that was translated, kind by kind, machines first.
+// All returns all translated objects, kind by kind, machines first.
 func (t *Translation) All() []Translated {
 	var all []Translated
 	for _, m := range t.Machines {
@@ -140,14 +141,13 @@ func (t *Translation) All() []Translated {
 	return all
 }
 
-// Translate translates every machine of another system, every class of machines, disk,
-// image and attachment and every operation on a machine among the objects of one or
-// several files. Objects that machines refer to, such as instance types and data volumes,
-// are looked up among the same objects. Machines of this system
-// and objects of groups that belong to neither are not looked at.
+// Translate translates every machine of another system, every class of machines, disk, image,
+// attachment and operation among the objects of one or several files. Objects that machines refer
+// to, such as instance types and data volumes, are looked up among the same objects. Machines of
+// this system and objects of other groups are ignored.
 //
-// The error is a [*spec.LoadError] with everything that keeps a machine from
-// being one, such as a size that nothing says; the others are returned.
+// The error is a [*spec.LoadError] with every problem that prevents the translation of an object,
+// such as a missing size; the others are returned.
 func Translate(objects []spec.Object) (Translation, error) {
 	var out Translation
 	var problems []spec.Problem
@@ -171,8 +171,7 @@ func Translate(objects []spec.Object) (Translation, error) {
 	return out, nil
 }
 
-// Kinds lists the kinds that [Translate] translates, each followed by its group: those
-// of machines first.
+// Kinds lists the kinds that [Translate] translates, each followed by its group, machines first.
 func Kinds() []string {
 	var all []string
 	for _, r := range rows() {
@@ -181,16 +180,15 @@ func Kinds() []string {
 	return all
 }
 
-// Companions lists the kinds, each followed by its group, that say something about
-// machines, and are looked at for that alone.
+// Companions lists the kinds, each followed by its group, that are only read where a machine refers
+// to them.
 func Companions() []string {
 	return kubevirt.Companions()
 }
 
-// translation adds to what was translated what an object is in our terms.
+// translation adds the translation of an object to out.
 type translation func(out *Translation, o *spec.Object, all []spec.Object) error
 
-// row is a kind with its group, and its translation.
 type row struct {
 	kind string
 	add  translation
@@ -223,8 +221,8 @@ func rows() []row {
 	)
 }
 
-// translator returns how an object is translated. It is nil for a kind of
-// these systems that is not; companions of machines are not known here.
+// translator returns the translation of an object's kind; nil if a kind of these systems has none.
+// Companions of machines are not known here.
 func translator(o *spec.Object) (add translation, known bool) {
 	group, _, _ := strings.Cut(o.APIVersion, "/")
 	kind := o.Kind + "." + group
@@ -237,7 +235,6 @@ func translator(o *spec.Object) (add translation, known bool) {
 	return nil, theirs && !slices.Contains(Companions(), kind)
 }
 
-// machines is the translation of a kind of machines.
 func machines(translate func(*spec.Object, []spec.Object) (*spec.VirtualMachine, []spec.Problem, error)) translation {
 	return func(out *Translation, o *spec.Object, all []spec.Object) error {
 		vm, notes, err := translate(o, all)
@@ -248,8 +245,8 @@ func machines(translate func(*spec.Object, []spec.Object) (*spec.VirtualMachine,
 	}
 }
 
-// withImages adds the images that are made for a machine of Deckhouse, which other
-// machines of its namespace may refer to as well.
+// withImages adds the images that are copied for a machine of Deckhouse, to which other machines of
+// its namespace may refer as well.
 func withImages(add translation) translation {
 	return func(out *Translation, o *spec.Object, all []spec.Object) error {
 		images, err := deckhouse.TranslateClusterImageCopies(o, all)
@@ -278,8 +275,8 @@ func class(out *Translation, o *spec.Object, _ []spec.Object) error {
 	return err
 }
 
-// single is the row of a kind of which some objects have no counterpart: then there is
-// none, and the notes say why.
+// single returns the row of a kind of which some objects have no counterpart; the notes then
+// contain the reason.
 func single[T any](kind string, translate func(*spec.Object, []spec.Object) (*T, []spec.Problem, error), add func(*Translation, *T, spec.Object, []spec.Problem)) row {
 	return row{kind, func(out *Translation, o *spec.Object, all []spec.Object) error {
 		made, notes, err := translate(o, all)

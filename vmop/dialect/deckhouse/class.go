@@ -13,23 +13,23 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// ClassKind is the kind that [TranslateClass] takes, with its group.
+// ClassKind is the kind that [TranslateClass] accepts, with its group.
 const ClassKind = kindClass + "." + Group
 
 const (
 	kindClass = "VirtualMachineClass"
 	// defaultClass is the annotation of the class of machines that name none.
 	defaultClass = "virtualmachineclass." + Group + "/is-default-class"
-	// baseline stands for what Discovery would find on the nodes of a cluster that
-	// nothing is known of.
+	// baseline stands in for what Deckhouse's Discovery would find on the nodes of an unknown
+	// cluster.
 	baseline = limits.CPULevel2
-	// mostCores is the greatest number of CPUs that a policy there can be about.
+	// mostCores is the largest number of CPUs in a Deckhouse sizing policy.
 	mostCores = 1024
 )
 
-// TranslateClass returns a class in our terms, and notes on what of it has no
-// counterpart or another meaning. What its status says of the nodes counts where the
-// specification says nothing: what Discovery has found.
+// TranslateClass translates a class, and returns notes on what of it has no counterpart or another
+// meaning. Where the specification leaves the CPU to Discovery, the features in the status are
+// used.
 func TranslateClass(o *spec.Object) (*spec.VirtualMachineClass, []spec.Problem, error) {
 	root, err := tree.New(o)
 	if err != nil {
@@ -69,7 +69,7 @@ func TranslateClass(o *spec.Object) (*spec.VirtualMachineClass, []spec.Problem, 
 	return c, root.Notes(unread), nil
 }
 
-// classAnnotations has the mark of the default class in our terms.
+// classAnnotations translates the mark of the default class.
 func classAnnotations(n *tree.Node) map[string]string {
 	mark := n.Get(defaultClass)
 	value := mark.String()
@@ -89,7 +89,7 @@ func classAnnotations(n *tree.Node) map[string]string {
 	return all
 }
 
-// classCPU translates the CPU model. The features are those that Discovery has found.
+// classCPU translates the CPU model; discovered are the features in the status.
 func classCPU(n, discovered *tree.Node) *spec.ClassCPU {
 	if !n.Is() {
 		return nil
@@ -112,8 +112,8 @@ func classCPU(n, discovered *tree.Node) *spec.ClassCPU {
 	return cpu
 }
 
-// discovery translates a model that has what nodes have in common. Nodes are not inspected here:
-// what Deckhouse found there counts, or the baseline.
+// discovery translates a model of the features that nodes have in common. Nodes are not inspected
+// here: the features that Deckhouse found are used, or the baseline.
 func discovery(n *tree.Node, found []string) *spec.ClassCPU {
 	const unseen = "what nodes have in common is not found out here"
 	if len(found) == 0 {
@@ -137,13 +137,13 @@ func discovery(n *tree.Node, found []string) *spec.ClassCPU {
 	return &spec.ClassCPU{Type: spec.ClassCPUModel, Model: level}
 }
 
-// everyones are the features of the model that those of a class are added to.
+// everyones are the features of the model to which those of a class are added.
 var everyones = []string{
 	"fpu", "de", "pse", "tsc", "msr", "pae", "mce", "cx8", "apic", "sep", "mtrr", "pge", "mca", "cmov", "pat", "pse36",
 	"clflush", "mmx", "fxsr", "sse", "sse2", "pni", "cx16", "syscall", "nx", "lm",
 }
 
-// features are a list of features without duplicates.
+// features returns a list of features without duplicates.
 func features(n *tree.Node) []string {
 	var all []string
 	for _, f := range n.List() {
@@ -187,8 +187,8 @@ func sizingPolicy(n *tree.Node) spec.SizingPolicy {
 	return p
 }
 
-// defaultCoreFraction is the class's value for machines with a number of CPUs that do not set their
-// core fraction.
+// defaultCoreFraction returns the class's core fraction for machines with a number of CPUs that do
+// not set their own.
 func defaultCoreFraction(class *tree.Node, cores int32) string {
 	for _, n := range class.Get("spec", "sizingPolicies").List() {
 		if p := sizingPolicy(n); p.Cores.Min <= cores && cores <= p.Cores.Max {
@@ -198,7 +198,7 @@ func defaultCoreFraction(class *tree.Node, cores int32) string {
 	return ""
 }
 
-// amount is a quantity that bounds something: 0 bounds nothing there.
+// amount returns a bound; nil for 0, which means unbounded there.
 func amount(n *tree.Node) *resource.Quantity {
 	q, ok := n.Quantity()
 	if !ok || q.IsZero() {
@@ -207,7 +207,7 @@ func amount(n *tree.Node) *resource.Quantity {
 	return &q
 }
 
-// percentage is a part of a CPU in our form: v1alpha2 has numbers.
+// percentage returns a part of a CPU in our form; v1alpha2 has numbers.
 func percentage(n *tree.Node) string {
 	text := n.String()
 	if text == "" {

@@ -10,12 +10,12 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// copySuffix ends the name of an image of a namespace that is made of one of the cluster.
+// copySuffix is the suffix of an image of a namespace that is copied from one of the cluster.
 const copySuffix = "-cvi"
 
-// blockDevices translates references to disks and images of the cluster, whose order is
-// the boot order here and there. In place of an image of all namespaces a machine refers
-// to the one that [TranslateClusterImageCopies] makes of it.
+// blockDevices translates references to disks and images, whose order is the boot order in both
+// systems. A reference to an image of all namespaces becomes one to its copy, see
+// [TranslateClusterImageCopies].
 func (m *machine) blockDevices() error {
 	for _, ref := range m.root.Get("spec", "blockDeviceRefs").List() {
 		r := spec.BlockDeviceRef{Kind: ref.Get("kind").String(), Name: ref.Get("name").String()}
@@ -40,9 +40,8 @@ func (m *machine) blockDevices() error {
 	return nil
 }
 
-// TranslateClusterImageCopies returns the images of its namespace that a machine refers to
-// in our terms where it refers to images of all namespaces in Deckhouse's: a volume is used
-// in its own namespace only. Each is once among them.
+// TranslateClusterImageCopies returns, without duplicates, an image in the machine's namespace for
+// each image of all namespaces that it refers to: here, a volume is only used in its own namespace.
 func TranslateClusterImageCopies(o *spec.Object, all []spec.Object) ([]*spec.VirtualImage, error) {
 	root, err := tree.New(o)
 	if err != nil {
@@ -72,8 +71,8 @@ func TranslateClusterImageCopies(o *spec.Object, all []spec.Object) ([]*spec.Vir
 	return images, nil
 }
 
-// copyOfClusterImage is an image of a namespace that is made of one of the cluster. It has
-// the room that the status of that says, where it is among all.
+// copyOfClusterImage returns an image of a namespace with the content of one of the cluster. Its
+// size is from the status of that, if it is in all.
 func copyOfClusterImage(all []spec.Object, namespace, name string) (*spec.VirtualImage, error) {
 	of, err := lookUp(all, kindClusterImage, "", name)
 	if err != nil {
@@ -89,8 +88,8 @@ func copyOfClusterImage(all []spec.Object, namespace, name string) (*spec.Virtua
 	}), nil
 }
 
-// companion returns the object that a machine refers to, if it was given. It is translated
-// by itself, which tells what is not read of it.
+// companion returns the object that a machine refers to, if it is in all. It is translated on its
+// own, with notes on what is not read of it.
 func (m *machine) companion(kind, name string) (*tree.Node, error) {
 	return lookUp(m.all, kind, m.vm.Namespace, name)
 }

@@ -4,14 +4,13 @@ package deckhouse
 const Group = "virtualization.deckhouse.io"
 
 const (
-	kindMachine = "VirtualMachine"
-	kindDisk    = "VirtualDisk"
-	kindImage   = "VirtualImage"
-	// kindClusterImage is an image of all namespaces.
+	kindMachine      = "VirtualMachine"
+	kindDisk         = "VirtualDisk"
+	kindImage        = "VirtualImage"
 	kindClusterImage = "ClusterVirtualImage"
 )
 
-// Kinds lists the kinds that [Translate] takes, each followed by its group.
+// Kinds lists the kinds that [Translate] accepts, each followed by its group.
 func Kinds() []string { return []string{kindMachine + "." + Group} }
 
 func unread(string) string { return "has no counterpart and is left out" }

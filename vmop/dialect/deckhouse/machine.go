@@ -5,7 +5,7 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// machine is a translation under way.
+// machine is the translation of a machine in progress.
 type machine struct {
 	root *tree.Node
 	all  []spec.Object

@@ -16,26 +16,26 @@ import (
 
 // The kinds of disks and images, with their group.
 const (
-	// DiskKind is the kind that [TranslateDisk] takes.
+	// DiskKind is the kind that [TranslateDisk] accepts.
 	DiskKind = kindDisk + "." + Group
-	// ImageKind is the kind that [TranslateImage] takes.
+	// ImageKind is the kind that [TranslateImage] accepts.
 	ImageKind = kindImage + "." + Group
-	// ClusterImageKind is the kind that [TranslateClusterImage] takes.
+	// ClusterImageKind is the kind that [TranslateClusterImage] accepts.
 	ClusterImageKind = kindClusterImage + "." + Group
-	// AttachmentKind is the kind that [TranslateAttachment] takes.
+	// AttachmentKind is the kind that [TranslateAttachment] accepts.
 	AttachmentKind = kindAttachment + "." + Group
 
 	kindAttachment = "VirtualMachineBlockDeviceAttachment"
 )
 
-// usualSize is the size of a disk or of an image's volume that is not given.
+// usualSize is the default size of a disk or of an image's volume, in bytes.
 const usualSize = 10 << 30
 
-// single is the translation of an object other than a machine, under way.
+// single is the translation of another object in progress.
 type single struct {
 	root *tree.Node
 	all  []spec.Object
-	// without is why there is no counterpart.
+	// without is why the object has no counterpart.
 	without []spec.Problem
 }
 
@@ -47,7 +47,7 @@ func (s *single) leaveOut(n *tree.Node, format string, args ...any) {
 	}
 }
 
-// begin reads what all objects have.
+// begin reads the fields that all objects have.
 func begin(o *spec.Object, all []spec.Object, meta *metav1.ObjectMeta) (*single, error) {
 	root, err := tree.New(o)
 	if err != nil {
@@ -66,7 +66,7 @@ func begin(o *spec.Object, all []spec.Object, meta *metav1.ObjectMeta) (*single,
 	return &single{root: root, all: all}, nil
 }
 
-// end are the notes on what was translated, or the error that our own rules find.
+// end returns the notes, or an error if the translated object is invalid.
 func (s *single) end(wrong field.ErrorList) (notes []spec.Problem, made bool, err error) {
 	if len(s.without) > 0 {
 		return s.without, false, nil
@@ -77,8 +77,8 @@ func (s *single) end(wrong field.ErrorList) (notes []spec.Problem, made bool, er
 	return s.root.Notes(unread), true, nil
 }
 
-// TranslateDisk returns a disk in our terms, and notes on what of it has no counterpart.
-// There is none for one of a source that has no counterpart, of which the notes tell.
+// TranslateDisk translates a disk, and returns notes on what of it has no counterpart. The result
+// is nil if the disk's source has none; the notes then contain the reason.
 func TranslateDisk(o *spec.Object, all []spec.Object) (*spec.VirtualDisk, []spec.Problem, error) {
 	out := spec.NewDisk("", "", resource.Quantity{})
 	s, err := begin(o, all, &out.ObjectMeta)
@@ -119,8 +119,8 @@ func TranslateImage(o *spec.Object, all []spec.Object) (*spec.VirtualImage, []sp
 	return out, notes, nil
 }
 
-// TranslateClusterImage is [TranslateImage] for an image of the cluster. One that is a copy
-// of an image among all is a copy of what that is a copy of.
+// TranslateClusterImage is [TranslateImage] for an image of the cluster. If it is a copy of an
+// image in all, it gets the source of that image.
 func TranslateClusterImage(o *spec.Object, all []spec.Object) (*spec.ClusterVirtualImage, []spec.Problem, error) {
 	out := spec.NewClusterImage("", resource.Quantity{}, spec.VirtualDiskSource{})
 	s, err := begin(o, all, &out.ObjectMeta)
@@ -139,8 +139,8 @@ func TranslateClusterImage(o *spec.Object, all []spec.Object) (*spec.ClusterVirt
 	return out, notes, nil
 }
 
-// TranslateAttachment is [TranslateDisk] for an attachment. There is none for one of an
-// image: images are in the machine's own list here.
+// TranslateAttachment is [TranslateDisk] for an attachment. The result is nil for one of an image:
+// here, images are in the machine's own list.
 func TranslateAttachment(o *spec.Object, all []spec.Object) (*spec.VirtualMachineBlockDeviceAttachment, []spec.Problem, error) {
 	out := spec.NewAttachment("", "", "", spec.AttachedBlockDevice{})
 	s, err := begin(o, all, &out.ObjectMeta)
@@ -163,7 +163,7 @@ func TranslateAttachment(o *spec.Object, all []spec.Object) (*spec.VirtualMachin
 	return out, notes, nil
 }
 
-// imageSpec translates what images of namespaces and of the cluster have.
+// imageSpec translates the fields that images of namespaces and of the cluster have in common.
 func (s *single) imageSpec(out *spec.VirtualImageSpec) {
 	of := s.root.Get("spec")
 	claim := of.Get("persistentVolumeClaim")
@@ -181,7 +181,7 @@ func (s *single) imageSpec(out *spec.VirtualImageSpec) {
 	out.DataSource = *s.source(of.Get("dataSource"))
 }
 
-// size is the status's value of a size that the specification does not set.
+// size returns the status's value of a size that the specification does not set.
 func (s *single) size(what string, status resource.Quantity) resource.Quantity {
 	of := s.root.Get("spec")
 	if status.Sign() > 0 {
@@ -193,14 +193,14 @@ func (s *single) size(what string, status resource.Quantity) resource.Quantity {
 	return q
 }
 
-// roomFor is what a volume has for a file: whole GiB, with what a file system takes itself.
+// roomFor returns the size of a volume for a file: whole GiB, including the file system's overhead.
 func roomFor(file resource.Quantity) resource.Quantity {
 	const granule = 1 << 30
 	n := file.Value() + file.Value()/16
 	return *resource.NewQuantity((n+granule-1)/granule*granule, resource.BinarySI)
 }
 
-// className is the storage class of a claim; nil without one.
+// className returns the storage class of a claim; nil without one.
 func className(claim *tree.Node) *string {
 	if n := claim.Get("storageClassName"); n.Is() {
 		return new(n.String())
@@ -208,7 +208,6 @@ func className(claim *tree.Node) *string {
 	return nil
 }
 
-// source translates what a disk or an image is a copy of.
 func (s *single) source(n *tree.Node) *spec.VirtualDiskSource {
 	n.Read()
 	kind := n.Get("type")
@@ -252,10 +251,10 @@ func (s *single) source(n *tree.Node) *spec.VirtualDiskSource {
 	return out
 }
 
-// ofImage is what an image among all is a copy of, for what cannot refer to it. Without
-// one the object is left out.
+// ofImage returns the source of an image in all, for objects that cannot refer to the image itself.
+// Without one the object is left out.
 func (s *single) ofImage(ref *tree.Node, kind, namespace, name string) *spec.VirtualDiskSource {
-	const deepest = 8 // images of images, which may be such of each other
+	const deepest = 8 // images of images, which may be copies of each other
 	none := &spec.VirtualDiskSource{}
 	if kind != kindImage && kind != kindClusterImage {
 		s.leaveOut(ref.Get("kind"), "nothing here is made of a %s of another namespace", kind)
@@ -291,7 +290,7 @@ func (s *single) ofImage(ref *tree.Node, kind, namespace, name string) *spec.Vir
 	return none
 }
 
-// certificates is the caBundle of a source.
+// certificates decodes the caBundle of a source.
 func certificates(source *tree.Node) string {
 	n := source.Get("caBundle")
 	if !n.Is() {
@@ -305,7 +304,7 @@ func certificates(source *tree.Node) string {
 	return string(pem)
 }
 
-// lookUp finds an object of a kind among all; nil if there is none.
+// lookUp finds an object of a kind in all; nil if there is none.
 func lookUp(all []spec.Object, kind, namespace, name string) (*tree.Node, error) {
 	for i := range all {
 		o := &all[i]

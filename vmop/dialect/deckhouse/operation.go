@@ -5,14 +5,13 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// OperationKind is the kind that [TranslateOperation] takes, with its group.
+// OperationKind is the kind that [TranslateOperation] accepts, with its group.
 const OperationKind = kindOperation + "." + Group
 
 const kindOperation = "VirtualMachineOperation"
 
-// TranslateOperation returns an operation in our terms, and notes on what of it has no
-// counterpart. There is none for an operation of a type that is not carried out here,
-// of which the notes tell.
+// TranslateOperation translates an operation, and returns notes on what of it has no counterpart.
+// The result is nil for an operation of an unsupported type; the notes then contain the reason.
 func TranslateOperation(o *spec.Object) (*spec.VirtualMachineOperation, []spec.Problem, error) {
 	root, err := tree.New(o)
 	if err != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// Translate returns a machine in our terms, without defaults, and notes on what
-// of it has no counterpart or another meaning. The class and the images of the cluster
-// that it names are looked up in all.
+// Translate translates a machine, without setting defaults, and returns notes on what of it has no
+// counterpart or another meaning. The class and the images of the cluster that it names are looked
+// up in all.
 func Translate(o *spec.Object, all []spec.Object) (*spec.VirtualMachine, []spec.Problem, error) {
 	root, err := tree.New(o)
 	if err != nil {
@@ -59,7 +59,7 @@ func (m *machine) power() {
 	policy := m.root.Get("spec", "runPolicy")
 	switch p := spec.RunPolicy(policy.String()); p {
 	case "":
-		m.vm.Spec.RunPolicy = spec.RunPolicyAlwaysOnUnlessStoppedManually // the default there
+		m.vm.Spec.RunPolicy = spec.RunPolicyAlwaysOnUnlessStoppedManually // Deckhouse's default
 	case spec.RunPolicyAlwaysOn, spec.RunPolicyAlwaysOnUnlessStoppedManually:
 		m.vm.Spec.RunPolicy = p
 	case spec.RunPolicyAlwaysOff, spec.RunPolicyManual:
@@ -75,14 +75,13 @@ func (m *machine) power() {
 			mode.Note("is %q, which has no counterpart; restarts are left to people", string(a))
 		}
 	}
-	grace := int32(60) // the default there
+	grace := int32(60) // Deckhouse's default
 	if seconds, ok := m.root.Get("spec", "terminationGracePeriodSeconds").Int(); ok && seconds >= 0 {
 		grace = seconds
 	}
 	m.vm.Spec.VM.PowerdownTimeout = &grace
 }
 
-// size translates CPUs and memory.
 func (m *machine) size() error {
 	cores, ok := m.root.Get("spec", "cpu", "cores").Int()
 	if !ok || cores < 1 || cores > 4096 {
@@ -90,7 +89,7 @@ func (m *machine) size() error {
 	}
 	m.vm.Spec.VM.CurrentCPUs = new(cores)
 	switch sockets := sockets(cores); {
-	case sockets == 1: // as a plain number is
+	case sockets == 1: // like a plain number
 		m.vm.Spec.VM.MaximumCPUs = new(cores)
 	case sockets > 1 && cores%sockets == 0:
 		m.vm.Spec.VM.CPUTopology = &spec.CPUTopology{Sockets: sockets, CoresPerDie: cores / sockets}
@@ -108,8 +107,8 @@ func (m *machine) size() error {
 	return nil
 }
 
-// sockets is the number of sockets that a guest with a number of CPUs sees there, if
-// that is a multiple of it; 0 if there are more CPUs than a machine can have there.
+// sockets returns the number of sockets that a guest sees there, which must divide the number of
+// CPUs; 0 if there are more CPUs than a machine can have there.
 func sockets(cores int32) int32 {
 	switch {
 	case cores <= 16:
@@ -124,7 +123,6 @@ func sockets(cores int32) int32 {
 	return 0
 }
 
-// coreFraction translates the guaranteed part of a CPU.
 func (m *machine) coreFraction() {
 	fraction := m.root.Get("spec", "cpu", "coreFraction")
 	if _, err := spec.ParseCoreFraction(fraction.String()); err != nil {
@@ -134,7 +132,6 @@ func (m *machine) coreFraction() {
 	m.vm.Spec.CoreFraction = fraction.String()
 }
 
-// hardware translates firmware, networks and the display.
 func (m *machine) hardware() {
 	s := m.root.Get("spec")
 	switch loader := s.Get("bootloader"); loader.String() {
@@ -164,17 +161,17 @@ func (m *machine) hardware() {
 			m.vm.Spec.VM.Networks = append(m.vm.Spec.VM.Networks, spec.Network{User: &spec.UserNetwork{}})
 			continue
 		}
-		n.Get("name").Read() // of a network of the cluster, which the bridge stands for
+		n.Get("name").Read() // of a network of the cluster; the bridge replaces it
 		n.Remark("is on a bridge of the host, spec.vm.networks[%d].tap.bridge, which must be chosen", len(m.vm.Spec.VM.Networks))
 		m.vm.Spec.VM.Networks = append(m.vm.Spec.VM.Networks, spec.Network{Tap: &spec.TapNetwork{}})
 	}
 	if mode := s.Get("disruptions", "restartApprovalMode"); mode.Is() && mode.String() == "Manual" {
-		mode.Read() // so it is here
+		mode.Read() // it is the same here
 	}
 }
 
-// class translates the name of the class, which is not applied: what it says may
-// change without the machine.
+// class translates the name of the class, which is not applied: the class may change independently
+// of the machine.
 func (m *machine) class() error {
 	class := m.root.Get("spec", "virtualMachineClassName")
 	m.vm.Spec.VirtualMachineClassName = class.String()
@@ -219,7 +216,6 @@ func (m *machine) placement() {
 	m.vm.Spec.PriorityClassName = s.Get("priorityClassName").String()
 }
 
-// provisioning translates what the guest sets itself up by, which is the same here.
 func (m *machine) provisioning() error {
 	p := m.root.Get("spec", "provisioning")
 	p.Get("type").Read()
@@ -250,7 +246,7 @@ func (m *machine) provisioning() error {
 		m.vm.Spec.Provisioning = &spec.Provisioning{Type: spec.ProvisioningUserData, UserData: text}
 		return nil
 	}
-	// Characters are counted there, and not bytes.
+	// There, characters are counted, and not bytes.
 	return m.longUserData(data, text)
 }
 

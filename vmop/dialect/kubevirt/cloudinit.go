@@ -14,7 +14,7 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// cloudInit translates a seed volume, and reports whether the volume is one.
+// cloudInit translates a seed volume, and reports whether v is one.
 func (m *machine) cloudInit(v *tree.Node) bool {
 	seed := v.Get("cloudInitNoCloud")
 	if drive := v.Get("cloudInitConfigDrive"); drive != nil {
@@ -52,9 +52,8 @@ func (m *machine) cloudInit(v *tree.Node) bool {
 	return true
 }
 
-// provisioned is what the guest sets itself up by already; empty if there is nothing.
-// A machine has one such volume: KubeVirt refuses a second seed, and here there is one
-// place for all of them.
+// provisioned names the existing provisioning; "" if there is none. Only one is possible: KubeVirt
+// refuses a second seed, and the machine has one field for all kinds.
 func (m *machine) provisioned() string {
 	switch {
 	case m.vm.Spec.HasAnswerCD():
@@ -65,9 +64,9 @@ func (m *machine) provisioned() string {
 	return ""
 }
 
-// scriptAlone is user data that is a script, if a seed has nothing else: then it is
-// passed on as it is, also to systems that run scripts and understand no cloud-config,
-// such as CirrOS. It is empty where spec.provisioning does not take it.
+// scriptAlone returns user data that is a script, if the seed has nothing else. It is then passed
+// on unchanged, which also works with systems that do not support cloud-config, such as CirrOS. It
+// is "" if spec.provisioning does not accept it.
 func scriptAlone(seed *tree.Node) string {
 	for _, other := range []string{"secretRef", "networkDataSecretRef", "networkData", "networkDataBase64"} {
 		if seed.Get(other).Is() {
@@ -81,8 +80,7 @@ func scriptAlone(seed *tree.Node) string {
 	return script
 }
 
-// sysprep translates a CD with the answers of Windows' setup, and reports whether the
-// volume is one.
+// sysprep translates a CD with the answer files of Windows setup, and reports whether v is one.
 func (m *machine) sysprep(v *tree.Node) bool {
 	answers := v.Get("sysprep")
 	if answers == nil {
@@ -106,8 +104,8 @@ func (m *machine) sysprep(v *tree.Node) bool {
 	return true
 }
 
-// secretKey refers to a Secret that has the document under one of several keys: the
-// one that it has, if the Secret was given, too.
+// secretKey refers to a Secret that has the document under one of several keys; if the Secret was
+// given, the one that exists.
 func (m *machine) secretKey(ref *tree.Node, keys ...string) *spec.CloudInitSource {
 	name := ref.Get("name").String()
 	out := &spec.CloudInitSource{SecretRef: spec.SecretKeyReference{Name: name, Key: keys[0]}}
@@ -124,7 +122,7 @@ func (m *machine) secretKey(ref *tree.Node, keys ...string) *spec.CloudInitSourc
 	return out
 }
 
-// written is a document of cloud-init that is written out or in base64, and where it stands.
+// written returns a document of cloud-init, given as text or in base64, and its node.
 func written(seed *tree.Node, name string) (string, *tree.Node, error) {
 	coded := seed.Get(name + "Base64")
 	if !coded.Is() {
@@ -135,8 +133,8 @@ func written(seed *tree.Node, name string) (string, *tree.Node, error) {
 	return string(data), coded, err
 }
 
-// document translates a document of cloud-init that is written out or in base64.
-// Only YAML has a place; other user data begins with another line than header.
+// document translates a document of cloud-init, given as text or in base64. Only YAML, and a script
+// as user data, have a counterpart; header is the first line of user data.
 func document(seed *tree.Node, name, header string) *runtime.RawExtension {
 	text, n, err := written(seed, name)
 	if err != nil {

@@ -5,10 +5,10 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// devices translates those that are neither disks nor networks.
+// devices translates devices other than disks and networks.
 func (m *machine) devices() {
 	devices, preferred := m.instance.Get("domain", "devices"), m.preference.Get("devices")
-	// Its graphics are reached through KubeVirt's API, never by a port.
+	// KubeVirt's graphics are reached through its API, never by a port.
 	m.vm.Spec.VM.Display = &spec.Display{VNC: &spec.VNC{UnixSocket: true}}
 	if graphics, ok := either(devices.Get("autoattachGraphicsDevice"), preferred.Get("preferredAutoattachGraphicsDevice")).Bool(); ok && !graphics {
 		m.vm.Spec.VM.Display = nil
@@ -43,11 +43,11 @@ func (m *machine) devices() {
 	}
 }
 
-// panicModels are KubeVirt's models of panic devices that are here, too.
+// panicModels are KubeVirt's models of panic devices that are supported here.
 var panicModels = map[string]spec.PanicDevice{"pvpanic": spec.PanicDevicePCI, "isa": spec.PanicDeviceISA}
 
-// panicDevice translates the first of the panic devices that is here, too. One without a
-// model has what is preferred, or is that of ISA, as with libvirt.
+// panicDevice translates the first supported panic device. The default model is the preferred one,
+// or that of ISA, as with libvirt.
 func (m *machine) panicDevice(devices []*tree.Node, preferred *tree.Node) {
 	preferred.Read()
 	for _, d := range devices {

@@ -11,8 +11,8 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// disks translates disks and volumes. The order is that of the disks; a volume
-// that no disk names follows, as KubeVirt attaches it, too.
+// disks translates disks and volumes, in the order of the disks. Volumes that no disk names follow,
+// as KubeVirt attaches them, too.
 func (m *machine) disks() {
 	volumes := map[string]*tree.Node{}
 	var order []string
@@ -68,7 +68,7 @@ func (m *machine) filesystem(f, v *tree.Node, name string) {
 
 // disk translates a disk, which may be nil, and its volume.
 func (m *machine) disk(d, v *tree.Node, name string) {
-	if floppy := d.Get("floppy"); floppy != nil { // which v1 has no more
+	if floppy := d.Get("floppy"); floppy != nil { // v1 does not have it
 		floppy.Note("no machine has a floppy drive here; the disk is left out")
 		d.Get("bootOrder").Read()
 		return
@@ -112,7 +112,7 @@ func (m *machine) disk(d, v *tree.Node, name string) {
 	m.vm.Spec.VM.Disks = append(m.vm.Spec.VM.Disks, disk)
 }
 
-// volume translates what is on a disk.
+// volume translates the content of a disk.
 func (m *machine) volume(v *tree.Node, name string, cd bool) (spec.Disk, bool) {
 	switch {
 	case v.Get("containerDisk").Is():
@@ -141,8 +141,8 @@ func (m *machine) volume(v *tree.Node, name string, cd bool) (spec.Disk, bool) {
 	return spec.Disk{}, false
 }
 
-// containerDisk translates a disk in a container image, which is a new one at each
-// start in both.
+// containerDisk translates a disk in a container image, which in both systems is a new one at each
+// start.
 func (m *machine) containerDisk(image *tree.Node, name string, cd bool) (spec.Disk, bool) {
 	source := image.Get("image").String()
 	out := &spec.ContainerDisk{Name: tree.Label(name), Image: source, Path: image.Get("path").String()}
@@ -167,8 +167,8 @@ func claim(name string) spec.Disk {
 	return spec.Disk{PersistentVolumeClaim: &spec.VolumeClaimReference{ClaimName: name}}
 }
 
-// template makes a disk of a claim of its own. The disk's name is part of the
-// claim's, which takes fewer characters than the names of volumes.
+// template returns a disk with a claim of its own. The disk's name is part of the claim's, which
+// allows fewer characters than the names of volumes.
 func template(name string, size resource.Quantity, fill func(*spec.VolumeClaimSpec)) spec.Disk {
 	t := &spec.VolumeClaimTemplate{Metadata: spec.EmbeddedObjectMeta{Name: tree.Label(name)}}
 	t.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: size}
@@ -178,8 +178,8 @@ func template(name string, size resource.Quantity, fill func(*spec.VolumeClaimSp
 	return spec.Disk{VolumeClaimTemplate: t}
 }
 
-// dataVolume translates a data volume that the machine or a file has a template
-// of; another one has made its claim, which has its name.
+// dataVolume translates a data volume whose template is in the machine or a file; without one, the
+// claim of the same name is used.
 func (m *machine) dataVolume(ref *tree.Node, name string) spec.Disk {
 	wanted := ref.Get("name").String()
 	for _, t := range m.root.Get("spec", "dataVolumeTemplates").List() {
@@ -194,7 +194,7 @@ func (m *machine) dataVolume(ref *tree.Node, name string) spec.Disk {
 	return claim(wanted)
 }
 
-// filled translates a DataVolume: a claim, and what is to be on it.
+// filled translates a DataVolume: a claim, and its initial content.
 func (m *machine) filled(t *tree.Node, name string) spec.Disk {
 	for _, key := range []string{"apiVersion", "kind", "status"} {
 		t.Get(key).ReadAll()
@@ -228,7 +228,7 @@ func (m *machine) filled(t *tree.Node, name string) spec.Disk {
 	})
 }
 
-// imported translates a DataVolume that gets an image from a server or a registry.
+// imported translates a DataVolume that imports an image from a server or a registry.
 func (m *machine) imported(t, of *tree.Node, name string, size resource.Quantity) (spec.Disk, bool) {
 	source := t.Get("spec", "source")
 	im := &spec.DiskImage{Name: tree.Label(name), Size: &size}
@@ -267,12 +267,12 @@ func (m *machine) imported(t, of *tree.Node, name string, size resource.Quantity
 	if mode := of.Get("volumeMode"); mode.Is() && mode.String() != string(corev1.PersistentVolumeFilesystem) {
 		mode.Note("the disk is a file on a volume with a file system here")
 	}
-	of.Get("accessModes").ReadAll() // one machine has it
+	of.Get("accessModes").ReadAll() // only one machine uses it
 	return spec.Disk{Image: im}, true
 }
 
-// source translates where a disk's content comes from: Kubernetes clones claims
-// and snapshots of the same namespace.
+// source translates the source of a disk's content: Kubernetes clones claims and snapshots of the
+// same namespace.
 func (m *machine) source(t *tree.Node, c *spec.VolumeClaimSpec) {
 	source, ref := t.Get("spec", "source"), t.Get("spec", "sourceRef")
 	here := func(n *tree.Node) bool {

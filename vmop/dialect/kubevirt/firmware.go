@@ -7,7 +7,7 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// versioned is a machine type of QEMU itself; distributions have others.
+// versioned matches a machine type of upstream QEMU; distributions have others.
 var versioned = regexp.MustCompile(`^pc-(q35|i440fx)-[0-9]+\.[0-9]+$`)
 
 // firmware translates firmware, identity, machine type and clock.
@@ -15,7 +15,7 @@ func (m *machine) firmware() {
 	domain := m.instance.Get("domain")
 	firmware := domain.Get("firmware")
 	m.vm.Spec.VM.MachineUUID = firmware.Get("uuid").String()
-	m.vm.Spec.VM.Firmware = spec.FirmwareBIOS // the default there
+	m.vm.Spec.VM.Firmware = spec.FirmwareBIOS // KubeVirt's default
 	m.bootloader(firmware.Get("bootloader"), m.preference.Get("firmware"))
 	own := domain.Get("machine", "type")
 	if own.String() == "" {
@@ -49,7 +49,7 @@ func (m *machine) firmware() {
 	}
 }
 
-// bootloader translates the firmware: the machine's own, or that which is preferred.
+// bootloader translates the firmware: the machine's own, or the preferred one.
 func (m *machine) bootloader(own, preferred *tree.Node) {
 	efi, bios := own.Get("efi"), own.Get("bios")
 	uefi, _ := preferred.Get("preferredUseEfi").Bool()

@@ -8,15 +8,14 @@ import (
 	"github.com/vmop/sdk/vmop/dialect/internal/tree"
 )
 
-// The kinds that a machine refers to by these fields; flavor is the former name.
+// The kinds that these fields refer to; flavor is the former name.
 var (
 	instanceTypes = []string{"VirtualMachineInstancetype", "VirtualMachineClusterInstancetype", "VirtualMachineFlavor", "VirtualMachineClusterFlavor"}
 	preferences   = []string{"VirtualMachinePreference", "VirtualMachineClusterPreference"}
 )
 
-// refer finds the instance type and the preference that the machine names. What they
-// say becomes the machine's own: with the instance type's before the machine's, and the
-// preference's where the machine says nothing.
+// refer resolves the instance type and the preference that the machine names. The instance type's
+// settings override the machine's, the preference's apply where the machine has none.
 func (m *machine) refer() error {
 	sizes := m.root.Get("spec", "instancetype")
 	found, err := m.referred(sizes, instanceTypes)
@@ -54,7 +53,7 @@ func (m *machine) refer() error {
 	return nil
 }
 
-// referred is the object that is referred to, if it was given.
+// referred returns the object that ref refers to, if it was given.
 func (m *machine) referred(ref *tree.Node, kinds []string) (*tree.Node, error) {
 	name, kind := ref.Get("name").String(), strings.TrimSuffix(ref.Get("kind").String(), "s")
 	if name == "" {
@@ -66,8 +65,7 @@ func (m *machine) referred(ref *tree.Node, kinds []string) (*tree.Node, error) {
 	return m.companion(name, kinds...)
 }
 
-// either is what the machine says, or else what is preferred, which then counts as if
-// the machine said it. What does not count says nothing.
+// either returns the machine's own value, or else the preferred one. The other counts as read.
 func either(own, preferred *tree.Node) *tree.Node {
 	if own == nil {
 		return preferred
@@ -76,7 +74,7 @@ func either(own, preferred *tree.Node) *tree.Node {
 	return own
 }
 
-// preferred reads what of a preference says nothing that a machine has not here anyway.
+// preferred reads the preferences that every machine here satisfies anyway.
 func (m *machine) preferred() {
 	devices := m.preference.Get("devices")
 	for _, name := range []string{

@@ -8,16 +8,16 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// machine is a translation under way.
+// machine is a translation in progress.
 type machine struct {
 	root     *tree.Node // the object
 	instance *tree.Node // the VirtualMachineInstance's specification in it
-	alone    bool       // the object is an instance, which no controller makes again
+	alone    bool       // the object is an instance, which no controller recreates
 	all      []spec.Object
 	vm       *spec.VirtualMachine
 	// companions are the objects that it refers to.
 	companions []*tree.Node
-	// sizes and preference are what its instance type and its preference say.
+	// sizes and preference are the specifications of its instance type and its preference.
 	sizes, preference *tree.Node
 }
 
@@ -34,8 +34,8 @@ func (m *machine) object(name string, kinds ...string) *spec.Object {
 	return nil
 }
 
-// companion is object as a tree, or nil. What is not read of it is told as what is not read
-// of the machine, but for a Secret, of which a machine has one key.
+// companion returns an object as a tree, or nil. Its unread fields are noted like the machine's,
+// except those of a Secret, of which only one key is used.
 func (m *machine) companion(name string, kinds ...string) (*tree.Node, error) {
 	o := m.object(name, kinds...)
 	if o == nil {
@@ -56,7 +56,7 @@ func (m *machine) companion(name string, kinds ...string) (*tree.Node, error) {
 	return n, nil
 }
 
-// unread is what becomes of a field that no translation reads.
+// unread is the note on a field that no translation reads.
 func unread(path string) string {
 	for suffix, message := range hints {
 		if strings.HasSuffix(path, suffix) {
@@ -66,7 +66,7 @@ func unread(path string) string {
 	return "has no counterpart and is left out"
 }
 
-// hints are what users can do about some of the fields without counterpart.
+// hints are the notes on some fields without counterpart.
 var hints = map[string]string{
 	".livenessProbe":         "has no counterpart: nothing inside of a guest decides here whether it is restarted; a watchdog device of a custom template can",
 	".readinessProbe":        "has no counterpart: a machine is ready when its guest executes",

@@ -7,13 +7,13 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// models are QEMU's names of KubeVirt's network cards.
+// models maps KubeVirt's network card models to QEMU's.
 var models = map[string]string{
 	"": "", "virtio": "", "e1000": "e1000", "e1000e": "e1000e", "rtl8139": "rtl8139", "ne2k_pci": "ne2k_pci", "pcnet": "pcnet",
 }
 
-// networks translates the interfaces, in their order. Without any, a machine has
-// one on the pod's network.
+// networks translates the interfaces, in their order. Without any, a machine has one on the pod's
+// network.
 func (m *machine) networks() {
 	byName := map[string]*tree.Node{}
 	for _, n := range m.instance.Get("networks").List() {
@@ -35,8 +35,8 @@ func (m *machine) networks() {
 	}
 }
 
-// nic translates one interface. The pod's network is QEMU's user network here:
-// the guest reaches out, and ports that are named are reached from outside.
+// nic translates one interface. The pod's network becomes QEMU's user network: the guest can
+// connect out, and named ports are forwarded.
 func (m *machine) nic(i, network *tree.Node) {
 	device := card(either(modelOf(i), m.preference.Get("devices", "preferredInterfaceModel")))
 	mac := strings.ReplaceAll(strings.ToLower(i.Get("macAddress").String()), "-", ":")
@@ -68,7 +68,7 @@ func (m *machine) nic(i, network *tree.Node) {
 	m.vm.Spec.VM.Networks = append(m.vm.Spec.VM.Networks, spec.Network{User: user})
 }
 
-// modelOf is the name of a network card; old manifests have it in a mapping.
+// modelOf returns the name of a network card; old manifests have it in a mapping.
 func modelOf(i *tree.Node) *tree.Node {
 	if inner := i.Get("model", "type"); inner.Is() {
 		return inner
@@ -79,7 +79,7 @@ func modelOf(i *tree.Node) *tree.Node {
 	return nil
 }
 
-// card is QEMU's name of a network card.
+// card returns QEMU's name of a network card.
 func card(model *tree.Node) string {
 	device, known := models[model.String()]
 	if !known {
@@ -88,7 +88,7 @@ func card(model *tree.Node) string {
 	return device
 }
 
-// ports makes the ports that an interface names reachable, under the same number.
+// ports forwards the ports that an interface names, under the same number.
 func (m *machine) ports(i *tree.Node, user *spec.UserNetwork) {
 	for _, p := range i.Get("ports").List() {
 		port, ok := p.Get("port").Int()

@@ -5,7 +5,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// placement translates where the machine may run.
 func (m *machine) placement() {
 	m.vm.Spec.NodeSelector = either(m.instance.Get("nodeSelector"), m.sizes.Get("nodeSelector")).Strings()
 	var affinity corev1.Affinity

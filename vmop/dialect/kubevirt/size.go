@@ -10,7 +10,7 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// size translates CPUs and memory, which an instance type may give.
+// size translates CPUs and memory, which may come from an instance type.
 func (m *machine) size() error {
 	domain := m.instance.Get("domain")
 	cpu := domain.Get("cpu")
@@ -35,7 +35,7 @@ func (m *machine) size() error {
 	return nil
 }
 
-// resources reports requests and limits that differ from what the operator computes from the
+// resources notes requests and limits that differ from what the operator computes from the
 // machine's CPUs and memory.
 func (m *machine) resources(n *tree.Node) {
 	has := map[string]*resource.Quantity{
@@ -51,7 +51,6 @@ func (m *machine) resources(n *tree.Node) {
 	}
 }
 
-// cpu translates the CPUs.
 func (m *machine) cpu(cpu *tree.Node) {
 	n := map[string]int32{"sockets": 1, "cores": 1, "threads": 1}
 	for name := range n {
@@ -67,11 +66,11 @@ func (m *machine) cpu(cpu *tree.Node) {
 	m.setTopology(n["sockets"], n["cores"], n["threads"])
 }
 
-// mostCPUs is more than any machine has, and little enough to compute with.
+// mostCPUs is more than any machine has, and small enough for products not to overflow.
 const mostCPUs = 4096
 
-// setTopology gives the machine CPUs. Sockets, cores and threads that all but one kind
-// of are 1 are a plain number, which can change while the machine runs.
+// setTopology sets CPUs and topology. A topology with only sockets or only cores becomes a plain
+// number, which can change while the machine runs.
 func (m *machine) setTopology(sockets, cores, threads int32) {
 	all := sockets * cores * threads
 	if threads == 1 && (sockets == 1 || cores == 1) {
@@ -87,8 +86,8 @@ func (m *machine) setCPUs(n int32) {
 	m.vm.Spec.VM.MaximumCPUs, m.vm.Spec.VM.CurrentCPUs = new(n), new(n)
 }
 
-// cpuModel translates the model and its features to QEMU's form. The instance type's
-// model counts before the machine's own, and features of the machine before preferred ones.
+// cpuModel translates the model and its features to QEMU's form. The instance type's model takes
+// precedence over the machine's, and the machine's features over preferred ones.
 func (m *machine) cpuModel(cpu *tree.Node) {
 	model := either(m.sizes.Get("cpu", "model"), cpu.Get("model"))
 	name, features := model.String(), cpu.Get("features").List()
@@ -125,8 +124,8 @@ func (m *machine) cpuModel(cpu *tree.Node) {
 	m.vm.Spec.VM.CPUModel = name
 }
 
-// cpusOfResources is the number of CPUs of a machine that only asks for some:
-// whole ones, as KubeVirt counts them.
+// cpusOfResources sets the number of CPUs of a machine that only has resources: rounded up, as by
+// KubeVirt.
 func (m *machine) cpusOfResources(resources *tree.Node) {
 	for _, of := range []string{"limits", "requests"} {
 		q, ok := resources.Get(of, "cpu").Quantity()
@@ -141,7 +140,7 @@ func (m *machine) cpusOfResources(resources *tree.Node) {
 	m.setCPUs(1)
 }
 
-// memory translates how much the guest has, and how much it can have.
+// memory translates the current and the maximum memory.
 func (m *machine) memory(domain *tree.Node) {
 	memory, resources := domain.Get("memory"), domain.Get("resources")
 	for _, n := range []*tree.Node{memory.Get("guest"), resources.Get("requests", "memory"), resources.Get("limits", "memory")} {
@@ -159,8 +158,8 @@ func (m *machine) memory(domain *tree.Node) {
 	}
 }
 
-// typeSizes takes CPUs and memory from the machine's instance type; KubeVirt refuses a
-// machine that says something else itself.
+// typeSizes takes CPUs and memory from the machine's instance type; KubeVirt refuses a machine that
+// sets other values.
 func (m *machine) typeSizes(cpu *tree.Node) error {
 	cpus, ok := m.sizes.Get("cpu", "guest").Int()
 	memory, hasMemory := m.sizes.Get("memory", "guest").Quantity()
@@ -180,7 +179,7 @@ func (m *machine) typeSizes(cpu *tree.Node) error {
 	return nil
 }
 
-// spread gives the machine CPUs as its preference wants them to be seen by the guest.
+// spread sets the CPUs in the topology that the preference demands.
 func (m *machine) spread(cpus int32) {
 	p := m.preference.Get("cpu")
 	of, options := p.Get("preferredCPUTopology"), p.Get("spreadOptions")
@@ -189,7 +188,7 @@ func (m *machine) spread(cpus int32) {
 		ratio = 2
 	}
 	across := options.Get("across").String()
-	const twice = 2 // threads of a core, where several are asked for
+	const twice = 2 // threads per core where several are demanded
 	var sockets, cores, threads int32 = cpus, 1, 1
 	switch kind := of.String(); kind {
 	case "", "preferSockets", "sockets", "preferAny", "any":

@@ -9,21 +9,21 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// The kinds that describe one machine. OfflineVirtualMachine is what
-// VirtualMachine was called in v1alpha1, where VirtualMachine was an instance.
+// The kinds that describe one machine. OfflineVirtualMachine is the name of VirtualMachine in
+// v1alpha1, where VirtualMachine was an instance.
 const (
 	kindMachine  = "VirtualMachine"
 	kindInstance = "VirtualMachineInstance"
 	kindOffline  = "OfflineVirtualMachine"
 )
 
-// Kinds lists the kinds that [Translate] takes, each followed by its group.
+// Kinds lists the kinds that [Translate] accepts, each followed by its group.
 func Kinds() []string {
 	return []string{kindMachine + "." + Group, kindInstance + "." + Group, kindOffline + "." + Group}
 }
 
-// Companions lists the kinds, each followed by its group, that say something about
-// machines, and are looked at for that alone.
+// Companions lists the kinds, each followed by its group, that are only read where a machine refers
+// to them.
 func Companions() []string {
 	all := []string{dataVolume + ".cdi." + Group}
 	for _, kind := range slices.Concat(instanceTypes, preferences) {
@@ -36,9 +36,9 @@ func Companions() []string {
 	return all
 }
 
-// Translate returns a machine in our terms, without defaults, and notes on what
-// of it has no counterpart or another meaning. The instance types, preferences
-// and data volumes that it names are looked up in all.
+// Translate translates a machine, without setting defaults, and returns notes on what of it has no
+// counterpart or another meaning. The instance types, preferences and data volumes that it names
+// are looked up in all.
 func Translate(o *spec.Object, all []spec.Object) (*spec.VirtualMachine, []spec.Problem, error) {
 	root, err := tree.New(o)
 	if err != nil {
@@ -82,8 +82,8 @@ func (m *machine) translate() error {
 	return nil
 }
 
-// version reports versions that KubeVirt itself does not accept any more. Their former fields keep
-// their meaning: registryDisk, and volumes that disks name by volumeName.
+// version notes versions that KubeVirt itself no longer accepts. Their former fields keep their
+// meaning: registryDisk, and volumes that disks name by volumeName.
 func (m *machine) version() {
 	version := m.root.Get("apiVersion")
 	switch version.String() {
@@ -92,8 +92,8 @@ func (m *machine) version() {
 	}
 }
 
-// metadata takes over the name and what can be found by: the labels of the
-// template are those of the pod there, as a machine's are here.
+// metadata translates name, labels and annotations. The template's labels are those of the pod
+// there, as a machine's are here.
 func (m *machine) metadata() {
 	meta := m.root.Get("metadata")
 	m.vm.Name, m.vm.Namespace = meta.Get("name").String(), meta.Get("namespace").String()
@@ -120,7 +120,7 @@ func (m *machine) metadata() {
 	}
 }
 
-// silent reads what says nothing that a machine here has not anyway.
+// silent reads settings that every machine here has anyway.
 func (m *machine) silent() {
 	for _, name := range []string{"apiVersion", "kind", "status"} {
 		m.root.Get(name).ReadAll()

@@ -11,17 +11,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Path is where the script is put. cloud-init runs what is in its directory once
-// per instance, just before it would run a script of the user data.
+// Path is the path of the script. cloud-init runs the scripts in its directory once per instance,
+// just before it would run a script of the user data.
 const Path = "/var/lib/cloud/scripts/per-instance/user-data"
 
-// Plain reports whether a manifest can have a script as text: behind its first line there
-// may be anything, such as an archive.
+// Plain reports whether a script can be a string in a manifest: behind its first line there may be
+// anything, such as an archive.
 func Plain(script string) bool {
 	return utf8.ValidString(script) && !strings.ContainsRune(script, 0)
 }
 
-// UserData is the cloud-config that writes a script to [Path].
+// UserData returns the cloud-config that writes a script to [Path].
 func UserData(script string) *runtime.RawExtension {
 	type file struct {
 		Path        string `json:"path"`

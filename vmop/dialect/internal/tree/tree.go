@@ -18,31 +18,29 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// Node is a value of a manifest. A nil Node is a value that is not there; every
-// method takes it.
+// Node is a value of a manifest. A nil Node is a missing value; every method accepts it.
 type Node struct {
 	path  string
 	value any
 	m     *manifest
 }
 
-// manifest is what the nodes of one object share.
+// manifest is shared by the nodes of one object.
 type manifest struct {
 	object *spec.Object
 	read   map[string]extent // by path
 	notes  []spec.Problem
 }
 
-// extent says how much of a node was read.
 type extent int
 
 const (
-	itself extent = iota + 1 // that it is there
+	itself extent = iota + 1 // its presence
 	all                      // and everything in it
 )
 
-// New returns the root of an object that [spec.Load] returned, which has measured
-// what its aliases expand to.
+// New returns the root of an object that [spec.Load] returned, which has limited the expansion of
+// its aliases.
 func New(o *spec.Object) (*Node, error) {
 	if o == nil {
 		return nil, errors.New("there is no object: the pointer is nil")
@@ -54,8 +52,8 @@ func New(o *spec.Object) (*Node, error) {
 	return &Node{value: value, m: &manifest{object: o, read: map[string]extent{}}}, nil
 }
 
-// Companion returns the root of an object that a machine refers to, of which what it is
-// called says nothing more.
+// Companion returns the root of an object that a machine refers to; its metadata and status count
+// as read.
 func Companion(o *spec.Object) (*Node, error) {
 	n, err := New(o)
 	if err != nil {
@@ -67,15 +65,13 @@ func Companion(o *spec.Object) (*Node, error) {
 	return n, nil
 }
 
-// ServerMade are the fields of an object's metadata that an API server writes,
-// and that say nothing about the machine.
+// ServerMade are the metadata fields that an API server writes.
 var ServerMade = []string{
 	"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "finalizers", "generateName", "generation",
 	"managedFields", "ownerReferences", "resourceVersion", "selfLink", "uid",
 }
 
-// Label returns a name as one that is part of the names of objects: in lower case,
-// with dashes for what these do not take.
+// Label converts a name to a part of object names: lower case, with dashes for other characters.
 func Label(name string) string {
 	clean := strings.Map(func(r rune) rune {
 		switch {
@@ -89,26 +85,26 @@ func Label(name string) string {
 	return strings.Trim(clean, "-")
 }
 
-// FieldError is what keeps a manifest from being a machine.
+// FieldError is a problem that prevents a translation.
 type FieldError struct {
-	// Path is the field's, such as spec.cpu.cores.
+	// Path is the path of the field, such as spec.cpu.cores.
 	Path string
-	// Message says what is wrong and what would be right.
+	// Message describes what is wrong and what would be right.
 	Message string
 }
 
 func (e *FieldError) Error() string { return e.Path + ": " + e.Message }
 
-// Object returns the object that the node is of.
+// Object returns the object that the node belongs to.
 func (n *Node) Object() *spec.Object { return n.m.object }
 
 // Path returns the node's path, such as spec.volumes[2].name.
 func (n *Node) Path() string { return n.path }
 
-// Is reports whether the value is there and not null.
+// Is reports whether the value exists and is not null.
 func (n *Node) Is() bool { return n != nil && n.value != nil }
 
-// Get follows keys.
+// Get returns the value below a path of keys, or nil.
 func (n *Node) Get(keys ...string) *Node {
 	for _, key := range keys {
 		if n == nil {
@@ -158,7 +154,7 @@ func (n *Node) List() []*Node {
 	return out
 }
 
-// String returns a string. A number or a boolean is its text.
+// String returns a string. A number or a boolean is converted to its text.
 func (n *Node) String() string {
 	if !n.Is() {
 		return ""
@@ -175,7 +171,7 @@ func (n *Node) String() string {
 	return ""
 }
 
-// Int returns a whole number that an int32 holds.
+// Int returns a whole number that fits an int32.
 func (n *Node) Int() (int32, bool) {
 	if !n.Is() {
 		return 0, false
@@ -216,12 +212,12 @@ func (n *Node) Strings() map[string]string {
 	return out
 }
 
-// amount is what quantities look like. Kubernetes' parser takes any exponent, and
+// amount is the form of quantities that is accepted. Kubernetes' parser accepts any exponent, and
 // computes with as many digits.
 var amount = regexp.MustCompile(`^[0-9]{1,19}(\.[0-9]{1,9})?([eE]\+?[0-9]{1,2}|[numkMGTPE]|[KMGTPE]i)?$`)
 
-// Quantity returns an amount, such as 512Mi. Without one ok is false, which is
-// noted if something else stands there.
+// Quantity returns an amount, such as 512Mi. ok is false without a valid one; an invalid one is
+// noted.
 func (n *Node) Quantity() (q resource.Quantity, ok bool) {
 	text := n.String()
 	if text == "" {
@@ -236,8 +232,8 @@ func (n *Node) Quantity() (q resource.Quantity, ok bool) {
 	return q, false
 }
 
-// Decode decodes the value into one of Kubernetes' types, which must have a place
-// for all of it, and reports whether it does. If not, the node is left out.
+// Decode decodes the value into a Kubernetes type, and reports whether it could. A value with
+// unknown fields is noted and left out.
 func (n *Node) Decode(into any) bool {
 	if !n.Is() {
 		return false
@@ -256,8 +252,8 @@ func (n *Node) Decode(into any) bool {
 	return true
 }
 
-// Read marks a scalar as read, or of a mapping that it is there: what is in it is
-// still to be read.
+// Read marks a scalar, or the presence of a mapping, as read; the content of the mapping must still
+// be read.
 func (n *Node) Read() {
 	if n != nil {
 		n.m.read[n.path] = max(n.m.read[n.path], itself)
@@ -271,8 +267,7 @@ func (n *Node) ReadAll() {
 	}
 }
 
-// Note remembers something that a person should know of the node, which counts
-// as read.
+// Note records a note for the user. The node counts as read.
 func (n *Node) Note(format string, args ...any) {
 	if n == nil {
 		return
@@ -281,8 +276,7 @@ func (n *Node) Note(format string, args ...any) {
 	n.m.notes = append(n.m.notes, n.m.object.Problem(n.path, fmt.Sprintf(format, args...)))
 }
 
-// Remark remembers something that a person should know of the node. What is in it is
-// still to be read.
+// Remark records a note for the user. The content of the node must still be read.
 func (n *Node) Remark(format string, args ...any) {
 	if n == nil {
 		return
@@ -293,8 +287,7 @@ func (n *Node) Remark(format string, args ...any) {
 
 func (n *Node) wrong(want string) { n.Note("is %s, expected %s; it is left out", kind(n.value), want) }
 
-// Notes returns the notes, and one for each value that was not read. They are in
-// the order of the file.
+// Notes returns the notes, and one for each value that was not read, in the order of the file.
 func (n *Node) Notes(unread func(path string) string) []spec.Problem {
 	var out []spec.Problem
 	out = append(out, n.m.notes...)
@@ -310,7 +303,7 @@ func (n *Node) Notes(unread func(path string) string) []spec.Problem {
 	return out
 }
 
-// left returns the topmost nodes of which nothing was read, and that say anything.
+// left returns the topmost nodes that were not read, except empty ones.
 func (n *Node) left() []*Node {
 	var out []*Node
 	if n.m.read[n.path] == all || empty(n.value) {
@@ -342,8 +335,8 @@ func (n *Node) anyRead() bool {
 	return false
 }
 
-// empty reports whether a value says nothing: null, an empty string or list, or a
-// mapping of such values. An empty mapping may say something, as in tpm: {}.
+// empty reports whether a value has no meaning: null, an empty string or list, or a mapping of such
+// values. An empty mapping may have one, as in tpm: {}.
 func empty(value any) bool {
 	switch v := value.(type) {
 	case nil:
@@ -383,7 +376,7 @@ func clip(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-// join appends a key to a path as spec.Object takes it.
+// join appends a key to a path in the form of spec.Object.
 func join(path, key string) string {
 	switch {
 	case strings.ContainsAny(key, ".[]/"):
