@@ -2,13 +2,12 @@
 // settings to its guest: up to three YAML documents on a small FAT volume
 // labelled CIDATA.
 //
-// [Render] turns the settings of a manifest into the documents, [Image] puts
-// the documents on a volume. Both are functions of their arguments: the same
-// input gives the same bytes, so that a seed can be compared, cached and
-// re-created at any time without the guest seeing a different device.
+// [Render] renders the settings of a manifest as documents, [Image] puts the documents on a volume.
+// Both are functions of their arguments: the same input gives the same bytes, so that a seed can be
+// compared, cached and re-created at any time without the guest seeing a different device.
 //
-// The names of the files, the label and the meaning of the documents come from
-// cloud-init's description of the NoCloud data source.
+// The names of the files, the label and the meaning of the documents are those of cloud-init's
+// NoCloud data source.
 //
 // # Stability
 //

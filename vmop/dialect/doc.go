@@ -12,8 +12,8 @@
 //		}
 //	}
 //
-// Whatever of a manifest is neither translated nor named in a note is a fault of
-// this package: a property holds that.
+// Whatever of a manifest is neither translated nor named in a note is a bug of this package, for
+// which a property test checks.
 //
 // # Stability
 //

@@ -7,14 +7,14 @@
 // converted (by qemu-img). Images that refer to other files or need keys are refused.
 //
 // Servers, archives and images are not trusted:
-//   - the image has its name only once it is complete, checked and on the storage. Until then there
-//     are files beside it, whose names begin with its own, and with which the next Fetch of the
-//     same source goes on where the server allows that;
+//   - the image gets its name only when it is complete, checked and on the storage. Until then
+//     there are files beside it, whose names begin with its own, and from which the next Fetch of
+//     the same source resumes where the server allows that;
 //   - memory is bounded whatever they send, and the image by Options.MaxSize;
-//   - no server leads to another scheme, from https to http, or to an address that only this host
-//     reaches, unless Options.Local allows it. The address that is connected to decides, not the
+//   - no server redirects to another scheme, from https to http, or to an address that only this
+//     host reaches, unless Options.Local allows it. The address of the connection decides, not the
 //     name;
-//   - messages have no passwords and no queries of URLs.
+//   - messages contain no passwords and no queries of URLs.
 //
 // # Stability
 //

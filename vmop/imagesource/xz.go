@@ -52,7 +52,7 @@ func checkXZ(file io.ReaderAt, size int64) (uint64, error) {
 const maxXZPadding = 1 << 20
 
 // maxMemoryPerByte is how much memory blocks may declare for each byte in them: eight MiB for a
-// block of a quarter of one. xz itself makes blocks three times as large as their memory.
+// block of a quarter of one. xz itself makes blocks three times as large as their dictionary.
 const maxMemoryPerByte = 32
 
 func errXZ(what string) error { return errors.New(what) }

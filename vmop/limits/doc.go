@@ -3,14 +3,13 @@
 // command line (package qemucmd). What one of them accepts, the next does not
 // refuse.
 //
-// The functions return nil, or an error whose text continues a sentence about the
-// value ("… must be a MAC address such as 52:54:00:ab:cd:ef"). The text does not
-// contain the value, and names neither object nor field, which the callers know.
-// The package imports the standard library only, and its functions depend on
-// their arguments alone.
+// The functions return nil, or an error whose text continues a sentence about the value ("… must be
+// a MAC address such as 52:54:00:ab:cd:ef"). The text contains neither the value nor the object and
+// field, which the caller knows. The package imports the standard library only, and its functions
+// depend on their arguments alone.
 //
-// Limits are of QEMU 7.2 and the machine that package qemucmd makes of it. They
-// can become wider in later versions, never narrower.
+// The limits are those of QEMU 7.2 and the machine that package qemucmd builds. They can become
+// wider in later versions, never narrower.
 //
 // # Stability
 //

@@ -22,14 +22,13 @@
 //	  operationsKept: 10
 //	  operationsKeptFor: 24h
 //
-// A key that begins with a slash, or with the underscore that VM-Operator takes
-// for one, names a component below the one around it. It may have several
-// parts, as in "/Manager/Controller", and a component may be named more than
-// once. All other keys are options of the component. Below "/Operator" are the
-// options that VM-Operator does not have.
+// A key that begins with a slash, or with an underscore, as VM-Operator accepts too, names a
+// component below the one around it. It may have several parts, as in "/Manager/Controller", and a
+// component may be named more than once. All other keys are options of the component. Below
+// "/Operator" are the options that VM-Operator does not have.
 //
-// [Parse] is a function of the file's bytes. What it finds wrong has a line, and
-// says what would be right.
+// [Parse] is a function of the file's bytes. Each problem has a line, and describes what would be
+// right.
 //
 // # Stability
 //

@@ -9,24 +9,23 @@
 //		}
 //	}
 //
-// One rule holds for all commands, of machines of one host and of a cluster:
+// These rules hold for all commands, for machines of one host and of a cluster:
 //
-//   - What is printed is an object with apiVersion and kind. Commands that are about any
-//     number of things print a List of apiVersion v1 with items, as kubectl does, also if
-//     there is one or none.
-//   - What Kubernetes or this project's API has a kind for is of that kind: machines are
-//     VirtualMachines, with the metadata, spec and status that the API has, operations
-//     VirtualMachineOperations, and events Events. What the API has no field for is below
-//     observed, which it has not. Other kinds are of [APIVersion].
-//   - The same fact has the same name everywhere. Objects say what they are called in
-//     metadata.name and metadata.namespace, and since when they are there in
-//     metadata.creationTimestamp; whose they are in virtualMachineName. Files are path,
-//     what a guest has of a disk is size, and what that takes of the storage allocated.
-//   - Sizes are Kubernetes quantities of bytes (64Mi, 1073741823), and so are rates, of
-//     bytes in a second. Times are those of RFC 3339; spans are numbers of seconds, whose
-//     names end with Seconds. What is not known is missing.
+//   - The output is an object with apiVersion and kind. Commands about any number of objects print
+//     a List of apiVersion v1 with items, as kubectl does, also for one or none.
+//   - Where Kubernetes or this project's API has a kind, it is used: machines are VirtualMachines,
+//     with the metadata, spec and status of the API, operations VirtualMachineOperations, and
+//     events Events. Additional fields are below observed, which the API does not have. Other kinds
+//     are of [APIVersion].
+//   - The same fact has the same name everywhere. Objects have their name in metadata.name and
+//     metadata.namespace, their creation time in metadata.creationTimestamp, and their machine in
+//     virtualMachineName. Files are path, the size of a disk that a guest sees is size, and the
+//     space it takes on the storage allocated.
+//   - Sizes are Kubernetes quantities of bytes (64Mi, 1073741823), and so are rates, of bytes per
+//     second. Times are those of RFC 3339; durations are numbers of seconds, whose names end with
+//     Seconds. Unknown values are missing.
 //
-// Fields are added; that one goes, or changes its meaning, is said in the changelog.
+// Fields may be added; the changelog mentions removed fields and changed meanings.
 //
 // # Stability
 //

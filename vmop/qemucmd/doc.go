@@ -7,10 +7,9 @@
 //	if err != nil { … } // all problems at once, by field; see Problems
 //	exec.Command(cmd.Executable, cmd.Args()...)
 //
-// Most users get the Host from package hostprobe, which asks the QEMU binary,
-// or take [GenericHost] where nothing will run. What must exist before QEMU
-// starts (the copy of the UEFI variables, the TPM emulator) is listed in the
-// Command; the caller makes it so.
+// Most users get the Host from package hostprobe, which probes the QEMU binary, or use
+// [GenericHost] where nothing will run. What must exist before QEMU starts (the copy of the UEFI
+// variables, the TPM emulator) is listed in the Command; the caller must create it.
 //
 // # The contract
 //
@@ -21,17 +20,14 @@
 //   - Nothing is skipped. What cannot be built is an error that names the field.
 //   - Guest addresses, IDs and node names depend on the position of a device in
 //     its list only, so they survive restarts, upgrades of QEMU, and additions.
-//   - Each option says why it is there ([Option.Why]), and belongs to a named
-//     group ([GroupNames]).
+//   - Each option has its reason ([Option.Why]), and belongs to a named group ([GroupNames]).
 //
 // # The standard machine
 //
-// The machine is the one that VM-Operator's standard template makes, as far as a
-// guest can see it: q35 with virtio devices. Where that template had faults they
-// are repaired, which a guest may notice: no devices without being asked for, an
-// address for each network card, a complete CPU topology, disks that pass
-// discards on. Other machines are made by a custom template, see
-// [BuildTemplate].
+// The machine is VM-Operator's standard machine as far as a guest can see it: q35 with virtio
+// devices. Faults of that template are repaired, which a guest may notice: no unrequested devices,
+// a MAC address for each network card, a complete CPU topology, disks that pass discards on. Other
+// machines need a custom template, see [BuildTemplate].
 //
 // # Stability
 //

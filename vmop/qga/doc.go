@@ -27,20 +27,18 @@
 // # A guest without an agent
 //
 // An absent agent looks like a silent one. As long as no program in the guest has opened the port,
-// QEMU does not read from the socket either, and requests queue there until an agent starts. Ask
-// QEMU first if that matters: the chardev's frontend-open in QMP's query-chardev is true while the
-// guest has the port open, and the event VSERPORT_CHANGE reports changes. The client sends no more
-// than a few synchronization requests without an answer and then only waits, so that the queue
-// stays small.
+// QEMU does not read from the socket either, and requests queue there until an agent starts. To
+// find out, query QEMU: the chardev's frontend-open in QMP's query-chardev is true while the guest
+// has the port open, and the event VSERPORT_CHANGE reports changes. Unless answered, the client
+// sends only a few synchronization requests and then only waits, so that the queue stays small.
 //
 // QEMU serves one client of such a socket at a time. The next one waits, without an error, until
 // the first one has closed its connection.
 //
 // # Compatibility
 //
-// Commands that an agent does not have, or that are disabled in its configuration, fail with an
-// *[Error]. Use errors.Is with [ErrCommandNotFound] for the former; [Client.Info] lists the
-// commands.
+// Commands that an agent lacks, or that its configuration disables, fail with an *[Error]. Use
+// errors.Is with [ErrCommandNotFound] for the former; [Client.Info] lists the commands.
 //
 // # Stability
 //

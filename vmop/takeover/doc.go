@@ -2,11 +2,10 @@
 // when vmop takes it over: what somebody has to do first, what will be
 // different, machine by machine, and what stays.
 //
-// [Check] is a pure function of the objects that were found, in a cluster or in
-// files. It changes nothing and asks nobody; what could not be looked at is a
-// finding, too. That a machine's pod needs this or that of its namespace is read
-// from the pod that package reconcile would make, so that there is one place
-// that decides it.
+// [Check] is a pure function of the objects that were found, in a cluster or in files. It changes
+// and queries nothing; what could not be read is a finding, too. What a machine's pod requires of
+// its namespace is derived from the pod that package reconcile would create, so that only one place
+// decides it.
 //
 // # Stability
 //

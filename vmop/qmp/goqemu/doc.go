@@ -4,8 +4,8 @@
 // replies of any size, any number of commands in flight, event bursts, and an end that is told to
 // all who wait.
 //
-// The interface takes a context only in Events. A [Monitor] therefore takes one when it is made,
-// which bounds all that it does.
+// The interface has a context only in Events. A [Monitor] therefore gets one at its creation, which
+// bounds all of its operations.
 //
 // # Stability
 //

@@ -3,11 +3,11 @@
 //
 // A [Server] speaks the real protocol on one side of a connection: greeting, capability
 // negotiation, replies with ids, refusals, events, out-of-band execution, received files. A
-// [Handler] decides what a command does. It may answer, answer later or never, answer in another
-// order, send events or bytes that are no messages at all, or close the connection.
+// [Handler] decides what a command does. It may reply, reply later or never or in another order,
+// send events or invalid bytes, or close the connection.
 //
-// The connection may be any: [Pipe] for tests, also in a testing/synctest bubble, [SocketPair] where
-// files are passed, an accepted connection where the code under test dials.
+// The connection may be any: [Pipe] for tests, also in a testing/synctest bubble, [SocketPair]
+// where files are passed, an accepted connection where the code under test dials.
 //
 // # Stability
 //
