@@ -10,9 +10,9 @@ import (
 )
 
 // Problems returns the problems in an error of this package, of spec, machineconfig, runnerconfig
-// or qemucmd, one by one, in the one form for programs: file, line, kind, namespace, name, path and
-// message, also as JSON. File and line are there if the error is of [Load], the path if a field of
-// the manifest is meant. Any other error is one problem that has a message. Nil has none.
+// or qemucmd, in a form for programs: file, line, kind, namespace, name, path and message, also as
+// JSON. File and line are set for errors of [Load], the path for fields of the manifest. Any other
+// error is one problem with only a message. Nil has none.
 func Problems(err error) []spec.Problem {
 	switch e := err.(type) {
 	case nil:
@@ -24,7 +24,7 @@ func Problems(err error) []spec.Problem {
 	case *machineconfig.Error:
 		return []spec.Problem{{Path: e.Field, Message: e.Reason}}
 	case *runnerconfig.Error:
-		return []spec.Problem{{Message: "runner configuration: " + e.Error()}} // whose paths are others
+		return []spec.Problem{{Message: "runner configuration: " + e.Error()}} // its paths are those of the configuration
 	case *qemucmd.Error:
 		return []spec.Problem{{Message: "QEMU: " + e.Error()}}
 	case interface{ Unwrap() []error }:

@@ -17,66 +17,60 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// ErrTemplate means that a machine has a template of its own, whose text [Render] needs and was not
-// given.
+// ErrTemplate means that a machine has a template of its own, which [RenderOptions] must contain.
 var ErrTemplate = errors.New("the machine has a template of its own: its text is needed to render it")
 
 // Template builds the command line of a machine; see [qemucmd.Template].
 type Template = func(qemucmd.Machine, qemucmd.Host) (qemucmd.Command, error)
 
 // RenderOptions are optional inputs of [Render]. The zero value renders a machine as a cluster
-// would run it that has never seen it.
+// would run it for the first time.
 type RenderOptions struct {
-	// Host is the QEMU that the command line is for; nil means
-	// [qemucmd.GenericHost]. Package hostprobe finds out about a real one.
+	// Host is the QEMU that the command line is for; nil means [qemucmd.GenericHost]. Package
+	// hostprobe probes a real one.
 	Host *qemucmd.Host
-	// Local renders the machine for one host without a cluster; nil renders it
-	// for a cluster.
+	// Local renders the machine for one host without a cluster; nil renders it for a cluster.
 	Local *Local
-	// Settings are the operator's, for the objects in a cluster; the zero value is
-	// VM-Operator's, not what vmop's operator is deployed with.
+	// Settings are the operator's, for the objects in a cluster. The zero value is VM-Operator's
+	// default, not the one that vmop's operator is deployed with.
 	Settings Settings
-	// UUID and MachineType are what the runner has recorded at the machine's
-	// first start. They are used where the manifest names none.
+	// UUID and MachineType are those that the runner recorded at the machine's first start. They
+	// are used if the manifest has none.
 	UUID        string
 	MachineType string
-	// AddressMap is the recorded map of PCI addresses. 0 is that of a machine that
-	// has never run.
+	// AddressMap is the recorded map of PCI addresses. 0 is that of a machine that has never run.
 	AddressMap int
-	// Template builds the command line of a machine that has a template of its own,
-	// from [qemucmd.Template]. It is not made of a text here, because programs that
-	// reach text/template are megabytes larger.
+	// Template builds the command line of a machine that has a template of its own, see
+	// [qemucmd.Template]. It is a function rather than a text, because programs that link
+	// text/template are megabytes larger.
 	Template Template
-	// Drives are the facts about the files behind the drives of the configuration, in their order.
-	// nil guesses by the paths: what is below /dev is a block device, what ends in .qcow2 is an
-	// image in that format, all else is a raw image.
+	// Drives are the facts about the files of the configuration's drives, in their order. nil
+	// guesses by the paths: below /dev is a block device, *.qcow2 is an image in that format, all
+	// else is a raw image.
 	Drives []runnerconfig.DriveFacts
 }
 
-// Rendered is everything that a manifest comes to.
+// Rendered is the result of rendering a manifest.
 type Rendered struct {
-	// Command is the QEMU command line with the files, sockets and helpers that
-	// it needs.
+	// Command is the QEMU command line with the files, sockets and helpers that it needs.
 	Command qemucmd.Command `json:"command"`
 	// Config is the runner's configuration, as it is written to its file.
 	Config runnerconfig.Config `json:"config"`
-	// CloudInit holds the documents of the NoCloud seed; nil if the machine has
-	// none.
+	// CloudInit holds the documents of the NoCloud seed; nil if the machine has none.
 	CloudInit *cloudinit.Documents `json:"cloudInit,omitempty"`
-	// Objects are the Kubernetes objects, in the order in which they must
-	// exist; none if the machine is rendered for one host.
+	// Objects are the Kubernetes objects, in the order in which they must be created; none if the
+	// machine is rendered for one host.
 	Objects []reconcile.Object `json:"objects,omitempty"`
-	// Assumptions are sentences about what the command line shows and a real
-	// machine may have otherwise, because it is decided elsewhere.
+	// Assumptions are sentences about parts of the command line that may differ for a real machine.
 	Assumptions []string `json:"assumptions,omitempty"`
 }
 
-// Render turns a manifest into all that would run it. The error has every
-// problem of the first step that finds any.
+// Render renders everything that is needed to run a manifest. The error has every problem of the
+// first step that finds any.
 //
-// A machine has a UUID, and MAC addresses that follow from it, from its first
-// start on. Without RenderOptions.UUID the result shows a UUID that is derived
-// from the machine's name, and says so among the assumptions.
+// A machine has a UUID, and MAC addresses that follow from it, since its first start. Without
+// RenderOptions.UUID the result shows one derived from the machine's name, which the assumptions
+// mention.
 func Render(vm *VirtualMachine, o RenderOptions) (Rendered, error) {
 	if vm == nil {
 		return Rendered{}, errNilMachine
@@ -144,7 +138,7 @@ func Render(vm *VirtualMachine, o RenderOptions) (Rendered, error) {
 	return out, nil
 }
 
-// fromSecret stands for a document that only the runner reads; nil if it is none.
+// fromSecret returns a placeholder for a document that only the runner reads; nil if s is nil.
 func fromSecret(s *runnerconfig.CloudInitSource) []byte {
 	if s == nil {
 		return nil
@@ -152,7 +146,7 @@ func fromSecret(s *runnerconfig.CloudInitSource) []byte {
 	return fmt.Appendf(nil, "# The key %s of the Secret %s, which only the runner reads.\n{}\n", s.Key, s.Secret)
 }
 
-// hasSecret reports whether there will be a display password.
+// hasSecret reports whether there is a display secret.
 func hasSecret(objects []reconcile.Object) bool {
 	return slices.ContainsFunc(objects, func(o reconcile.Object) bool {
 		return o.GetLabels()[names.LabelComponent] == names.ComponentDisplaySecret
@@ -163,7 +157,6 @@ func (r *Rendered) assume(format string, args ...any) {
 	r.Assumptions = append(r.Assumptions, fmt.Sprintf(format, args...))
 }
 
-// command builds the command line of the standard machine, or of the template.
 func command(c *runnerconfig.Config, f runnerconfig.Facts, h qemucmd.Host, template Template) (qemucmd.Command, error) {
 	machine, err := runnerconfig.Machine(c, f)
 	if err != nil {
@@ -182,7 +175,7 @@ func command(c *runnerconfig.Config, f runnerconfig.Facts, h qemucmd.Host, templ
 	return template(machine, h)
 }
 
-// guessDrives guesses what stands behind drives by their paths alone.
+// guessDrives guesses the facts about drives by their paths alone.
 func guessDrives(drives []runnerconfig.Drive) []runnerconfig.DriveFacts {
 	out := make([]runnerconfig.DriveFacts, len(drives))
 	for i := range drives {
@@ -198,8 +191,8 @@ func guessDrives(drives []runnerconfig.Drive) []runnerconfig.DriveFacts {
 	return out
 }
 
-// exampleUUID is a UUID of version 8 (RFC 9562: the bits are the maker's
-// choice) that depends on the machine's name only.
+// exampleUUID returns a UUID of version 8 (custom, RFC 9562) that depends on the machine's name
+// only.
 func exampleUUID(vm *VirtualMachine) string {
 	sum := sha256.Sum256([]byte("vmop example UUID\x00" + vm.Namespace + "\x00" + vm.Name))
 	sum[6] = sum[6]&0x0f | 0x80

@@ -12,7 +12,7 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// The types that programs meet most often, under the name of this package.
+// The most common types, under the name of this package.
 type (
 	// VirtualMachine declares a machine.
 	VirtualMachine = spec.VirtualMachine
@@ -25,19 +25,18 @@ type (
 	Settings = objects.Settings
 )
 
-// ErrNoMachine says that nothing of what was loaded is a virtual machine.
+// ErrNoMachine means that the input contains no virtual machine.
 var ErrNoMachine = errors.New("no VirtualMachine")
 
-// Load returns the virtual machines of a stream of YAML documents or JSON
-// values, with their defaults. Other objects are left out; a document that has neither
-// apiVersion nor kind is a virtual machine, which is what yaml.Marshal makes of one that
-// a program wrote as a literal. The name is used in messages only.
+// Load returns the virtual machines of a stream of YAML documents or JSON values, with their
+// defaults. Other objects are ignored; a document with neither apiVersion nor kind is taken for a
+// virtual machine, because yaml.Marshal writes one from a Go literal. The name is used in messages
+// only.
 //
-// If anything is wrong, nothing is returned but a [*spec.LoadError], which has
-// every problem with its place in the file, or, if no object is a machine, an error that is
-// [ErrNoMachine] and says what there is. Machines of other systems are translated by
-// package dialect. Programs that need the place of a field that is right, or the other
-// kinds, use [spec.Load].
+// If anything is wrong, only an error is returned: a [*spec.LoadError], which has every problem
+// with its place in the file, or [ErrNoMachine] if no object is a machine. Machines of other
+// systems are translated by package dialect. Programs that need the places of valid fields, or the
+// other kinds, use [spec.Load].
 func Load(name string, data []byte) ([]*VirtualMachine, error) {
 	objects, err := spec.Load(name, data, spec.Options{Kind: spec.KindVirtualMachine, Default: true, Validate: true})
 	if err != nil {
@@ -65,9 +64,8 @@ func Load(name string, data []byte) ([]*VirtualMachine, error) {
 
 var errNilMachine = errors.New("there is no virtual machine: the pointer is nil")
 
-// Validate reports everything that is wrong with a machine that was made in Go;
-// those from [Load] are valid. The problems are joined by errors.Join, each is
-// a field.Error of apimachinery.
+// Validate returns all problems of a machine that was created in Go; those from [Load] are valid.
+// The problems are joined by errors.Join, each is a field.Error of apimachinery.
 func Validate(vm *VirtualMachine) error {
 	if vm == nil {
 		return errNilMachine
@@ -82,11 +80,10 @@ func Validate(vm *VirtualMachine) error {
 	return nil
 }
 
-// Changes lists what differs between two manifests of one machine, and whether
-// it reaches a machine that was started with the old one while it runs. It is
-// [changes.Between] for a cluster that does not resize pods in place. Names and namespaces
-// are not compared: what two machines differ in is what one would have to change to be like
-// the other.
+// Changes returns the differences between two manifests of one machine, and whether each can be
+// applied to a machine that was started with the old one while it runs. It is [changes.Between] for
+// a cluster that does not resize pods in place. Names and namespaces are not compared, so that two
+// machines can be compared, too.
 func Changes(old, new *VirtualMachine) []Change {
 	return changes.Between(old, new, changes.Options{Pod: changes.StartedWith(old)})
 }
