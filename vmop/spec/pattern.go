@@ -5,18 +5,16 @@ import (
 	"sync"
 )
 
-// pattern compiles a regular expression when it is first needed.
 func pattern(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
 
 var (
-	// yamlFloatPattern is a floating point number of YAML 1.1, and
-	// jsonNumberPattern a number of JSON.
+	// yamlFloatPattern is a floating point number of YAML 1.1, jsonNumberPattern a number of JSON.
 	yamlFloatPattern  = pattern(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
 	jsonNumberPattern = pattern(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
 
-	// durationPattern splits a duration of ISO 8601 into its numbers.
+	// durationPattern splits an ISO 8601 duration into its numbers.
 	durationPattern = pattern(`^P(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)W)?(?:(\d+)D)?` +
 		`(T(?:(\d+)[Hh])?(?:(\d+)[Mm])?(?:(\d+)(\.\d{1,9})?[Ss])?)?$`)
 )

@@ -13,10 +13,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// scalar turns a YAML scalar into a node. It reads plain scalars as kubectl
-// does, which is by YAML 1.1: yes, on and y are booleans, 0755 is octal. The
-// parser in use would read them by YAML 1.2, and the same file would mean one
-// thing here and another in the cluster.
+// scalar converts a YAML scalar to a node. Plain scalars are read by YAML 1.1, as kubectl does:
+// yes, on and y are booleans, 0755 is octal. The parser in use would read them by YAML 1.2, so that
+// a file would have another meaning here than in the cluster.
 func scalar(y *yaml.Node) (*node, error) {
 	n := &node{line: y.Line, source: y.Value}
 	tag := ""
@@ -61,9 +60,8 @@ func scalar(y *yaml.Node) (*node, error) {
 	return n, nil
 }
 
-// resolvePlain returns what a plain scalar of YAML 1.1 stands for: its kind
-// and its JSON form. Numbers keep the form that they were written in wherever
-// JSON has it. A number without a JSON form (.nan, .inf) has an empty text.
+// resolvePlain returns the kind and the JSON form of a plain scalar of YAML 1.1. Numbers keep their
+// form wherever it is valid JSON; those without a JSON form (.nan, .inf) have an empty text.
 func resolvePlain(s string) (nodeKind, string) {
 	switch s {
 	case "", "~", "null", "Null", "NULL":
@@ -107,8 +105,8 @@ func resolveNumber(s string) (nodeKind, string) {
 	return stringNode, s
 }
 
-// isTimestamp reports whether YAML 1.1 reads a plain scalar as a time. JSON has
-// no such type, so it stays the text it is.
+// isTimestamp reports whether YAML 1.1 reads a plain scalar as a time, which remains a string in
+// JSON.
 func isTimestamp(s string) bool {
 	if len(s) < 5 || s[4] != '-' {
 		return false
@@ -128,8 +126,7 @@ func isInteger(s string) bool {
 	return s != "" && strings.Trim(s, "-0123456789") == ""
 }
 
-// jsonFloat writes a number as encoding/json would, or as nothing if JSON has
-// no form for it.
+// jsonFloat formats a number as encoding/json does; "" if JSON has no form for it.
 func jsonFloat(f float64) string {
 	if math.IsInf(f, 0) || math.IsNaN(f) {
 		return ""
@@ -140,7 +137,7 @@ func jsonFloat(f float64) string {
 	return strconv.FormatFloat(f, 'f', -1, 64)
 }
 
-// keyText returns the text that a scalar has as a key of a JSON object.
+// keyText returns the form of a scalar as a key of a JSON object.
 func keyText(n *node) (string, error) {
 	switch n.kind {
 	case stringNode, boolNode:

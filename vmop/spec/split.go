@@ -4,9 +4,9 @@ import (
 	"bytes"
 )
 
-// splitYAML cuts a stream into its documents, at the lines that begin with
-// "---" or "...". YAML allows such lines nowhere else, not even in quotes, so
-// that a syntax error in one document leaves the others readable.
+// splitYAML splits a stream into documents, at the lines that begin with "---" or "...". YAML
+// allows such lines nowhere else, not even in quotes, so a syntax error in one document does not
+// affect the others.
 func splitYAML(data []byte) []document {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	var docs []document
@@ -44,15 +44,14 @@ func splitYAML(data []byte) []document {
 	return docs
 }
 
-// isMarker reports whether a line is a document marker: the three characters,
-// then nothing or a blank.
+// isMarker reports whether a line is a document marker: the three characters, then nothing or a
+// blank.
 func isMarker(line []byte, marker string) bool {
 	rest, ok := bytes.CutPrefix(line, []byte(marker))
 	return ok && (len(rest) == 0 || bytes.IndexByte([]byte(" \t\r\n"), rest[0]) >= 0)
 }
 
-// onlyDirectives reports whether a chunk has nothing but directives (%YAML),
-// comments and blank lines.
+// onlyDirectives reports whether a chunk has only directives (%YAML), comments and blank lines.
 func onlyDirectives(chunk []byte) bool {
 	for line := range bytes.Lines(chunk) {
 		if line[0] != '%' && !onlyComments(line) {

@@ -7,8 +7,7 @@ import (
 	"github.com/vmop/sdk/internal/editdistance"
 )
 
-// nearest returns the candidate that a misspelt name was most likely meant to
-// be, or an empty string if none is near.
+// nearest returns the candidate that a misspelt name most likely stands for; "" if none is similar.
 func nearest(name string, candidates []string) string {
 	best, bestDistance := "", max(2, len(name)/3+1)
 	sorted := slices.Sorted(slices.Values(candidates))
