@@ -41,7 +41,6 @@ const (
 	functions   = 8 // per slot
 )
 
-// diskSlots returns the first slot for disks and their number.
 func (b *builder) diskSlots() (first, n int) {
 	first, n = slotDisk, 14
 	if b.m.AddressMap >= mapPorts {
@@ -53,7 +52,6 @@ func (b *builder) diskSlots() (first, n int) {
 	return first, n
 }
 
-// nicSlots returns the number of slots that the disks leave for network cards.
 func (b *builder) nicSlots() int {
 	first, _ := b.diskSlots()
 	return min(first-slotNIC, maxNICSlots)
@@ -79,13 +77,11 @@ func AddressMapFor(disks int) int {
 	return NewestAddressMap
 }
 
-// slotPorts holds the root ports, one per function.
 const slotPorts = 0x1d
 
 // The root ports. Their number is fixed, because a guest sees each of them at boot. Eight fill a
 // slot; [PortID] has them in this order.
 const (
-	// fileSystemPort is for shared folders.
 	fileSystemPort = 6
 	// SCSIPort is for the SCSI controller of hot-plugged disks. It is plugged with the first of
 	// them, and present at every start from then on.
@@ -131,7 +127,6 @@ func (b *builder) ports() {
 	}
 }
 
-// generation adds the VM generation ID device.
 func (b *builder) generation() {
 	if b.m.AddressMap < mapPorts {
 		return

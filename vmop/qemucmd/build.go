@@ -71,7 +71,6 @@ func (b *builder) command() Command {
 	}
 }
 
-// items returns the items of the groups that keep accepts, or all if keep is nil.
 func items[T any](all []owned[T], keep func(owned[T]) bool) []T {
 	var out []T
 	for _, o := range all {

@@ -19,7 +19,6 @@ func (b *builder) checkHost() {
 	}
 }
 
-// checkBootOrder refuses equal boot indexes, with which QEMU does not start.
 func (b *builder) checkBootOrder() {
 	first := map[int]string{}
 	check := func(field string, index *int) {

@@ -50,12 +50,9 @@ func (d *Display) servers(yield func(displayServer) bool) {
 		(d.VNC == nil || yield(d.VNC))
 }
 
-// displayServer is the server of one protocol.
 type displayServer interface {
 	protocol() DisplayProtocol
-	// socket is the path of its UNIX socket; "" if it listens on a port.
 	socket() string
-	// needsCertificate reports whether QEMU needs the certificate as an object.
 	needsCertificate() bool
 	// overhead is the memory that it needs in addition to what every server needs.
 	overhead() int64

@@ -90,7 +90,6 @@ func isNumbered(id, prefix string) bool {
 // DiskNode is the block node with the content of the i-th disk.
 func DiskNode(i int) string { return "drive-" + strconv.Itoa(i) + "-backend" }
 
-// diskFileNode is the node of the file or block device below [DiskNode].
 func diskFileNode(i int) string { return "drive-" + strconv.Itoa(i) + "-host-resource" }
 
 // OverlayNode is the block node that a guest writes to while one of its disks is copied; i counts

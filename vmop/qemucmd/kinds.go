@@ -16,12 +16,9 @@ type kind struct {
 	// models are the QEMU devices that it may use. A host needs only those that its machines use.
 	models  []string
 	sockets []socketRow
-	// files are the names of other files created for it in the runtime directory.
-	files []string
-	// helper is the name of a process that serves QEMU; "" if it has none.
-	helper string
-	// agents are its channels for programs in the guest.
-	agents []Agent
+	files   []string
+	helper  string
+	agents  []Agent
 	// display is set if it is a server of the machine's graphics output.
 	display DisplayProtocol
 	// server is how to find out whether QEMU has what it needs, if QEMU may lack it.
@@ -131,7 +128,6 @@ func ServerNeeds() []ServerNeed {
 	return out
 }
 
-// knownModels lists all devices that a command of this package can contain, sorted.
 func knownModels() []string {
 	var out []string
 	for _, k := range kinds {

@@ -77,7 +77,6 @@ func newestQ35(types []MachineType) (MachineType, bool) {
 	}), true
 }
 
-// typeVersion returns the numbers of "pc-q35-7.2".
 func typeVersion(name string) []int {
 	var v []int
 	for part := range strings.SplitSeq(strings.TrimPrefix(name, "pc-q35-"), ".") {

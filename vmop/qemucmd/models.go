@@ -6,5 +6,4 @@ const (
 	virtioDisk = "virtio-blk-pci"
 )
 
-// panicPCI is the one of [limits.PanicDevices] that has a PCI address.
 const panicPCI = "pvpanic-pci"

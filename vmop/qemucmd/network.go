@@ -85,7 +85,6 @@ func (b *builder) tap(field, id string, t TapNetwork) {
 		append(props, Prop{"helper", Str(helper)})...)
 }
 
-// openTap passes an open tap device to QEMU.
 func (b *builder) openTap(field, id string, t TapNetwork) {
 	props := []Prop{{"fd", FD(t.FDs[0])}}
 	if len(t.FDs) > 1 {
@@ -103,7 +102,6 @@ func (b *builder) openTap(field, id string, t TapNetwork) {
 	b.netdev("tap", id, "a tap device that was opened before QEMU started", props...)
 }
 
-// descriptors renders several descriptors in QEMU's form.
 func descriptors(fds []int) Str {
 	var s []string
 	for _, fd := range fds {

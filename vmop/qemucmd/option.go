@@ -89,7 +89,6 @@ func (o Option) appendArgument(b []byte) []byte {
 	return b
 }
 
-// bound returns an upper bound of the argument's length.
 func (o *Option) bound() int {
 	n := textBound(o.HeadKey) + textBound(o.Head) + textBound("node-name") + textBound(o.ID) + 8
 	for i := range o.Props {

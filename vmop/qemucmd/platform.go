@@ -84,7 +84,6 @@ func (b *builder) name() {
 	)
 }
 
-// global adds a -global option: a property of a device that the machine type itself creates.
 func (b *builder) global(driver, property, value, why string) {
 	b.add(Option{
 		Flag:  "-global",

@@ -9,7 +9,6 @@ import (
 
 const virtiofsd = "virtiofsd"
 
-// sharesMemory reports whether another process must map the guest's memory.
 func (b *builder) sharesMemory() bool {
 	for _, s := range b.m.Shares {
 		if s.Protocol != Share9P {
@@ -81,7 +80,6 @@ func (b *builder) virtioFS(field string, i int, s Share) {
 	b.shareServer(field, s)
 }
 
-// or9p is the alternative where virtiofsd does not work.
 const or9p = ", or share it by protocol: 9p, which QEMU serves itself, if the guest's kernel has that (Debian's cloud kernel has not)"
 
 // shareServer adds the process that serves a folder. The guest is confined to the folder only

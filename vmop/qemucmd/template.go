@@ -135,7 +135,6 @@ func devices(args []string) []string {
 
 func isText(device string) bool { return !strings.HasPrefix(device, "{") }
 
-// devicesAsText switches the standard devices to text, and reports whether that changes any.
 func (t *templating) devicesAsText() bool {
 	changed := false
 	for _, g := range t.b.groups {
@@ -211,13 +210,11 @@ func opt(s string) (string, error) {
 	return string(appendEscaped(nil, s)), nil
 }
 
-// jsonText is encoding/json without the escapes for HTML.
 func jsonText(v any) (string, error) {
 	text, err := plainjson.Marshal(v)
 	return string(text), err
 }
 
-// appendLines writes arguments so that parseLines reads them back.
 func appendLines(out *strings.Builder, options []Option) {
 	for _, o := range options {
 		for _, arg := range o.Args() {
@@ -269,7 +266,6 @@ func parseLines(out string) ([]string, error) {
 	return args, errors.Join(errs...)
 }
 
-// checkRequired checks for the options without which the machine cannot be controlled.
 func (t *templating) checkRequired(args []string) error {
 	var errs []error
 	if !slices.Contains(args, "-S") {

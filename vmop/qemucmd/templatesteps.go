@@ -24,7 +24,6 @@ func (s *steps) step() (string, error) {
 	return "", nil
 }
 
-// countSteps makes every named template, and every round of a loop, count first.
 func countSteps(t *template.Template) {
 	for _, named := range t.Templates() {
 		if named.Tree != nil && named.Tree.Root != nil {

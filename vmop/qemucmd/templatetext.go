@@ -11,7 +11,6 @@ import (
 // a string to itself doubles it with each round.
 const maxTemplateText = 64 << 20
 
-// maxWidth is the largest width that fmt accepts.
 const maxWidth = 1_000_000
 
 var errTemplateText = fmt.Errorf("the template makes texts of more than %d bytes, or of more than %d altogether", maxTemplateOutput, maxTemplateText)
@@ -24,7 +23,6 @@ var formatNumbers = regexp.MustCompile(`[0-9]+|\*`)
 // of its own for it.
 type texts int
 
-// functions returns the text functions of text/template, with bounds.
 func (n *texts) functions() template.FuncMap {
 	return template.FuncMap{
 		"print":    n.bounded(fmt.Sprint),
