@@ -111,7 +111,6 @@ func (c *Client) replyChannel() chan reply {
 	}
 }
 
-// keepReplyChannel takes back a channel that is empty and has no sender left.
 func (c *Client) keepReplyChannel(ch chan reply) {
 	select {
 	case c.idle <- ch:
@@ -197,7 +196,6 @@ func (c *Client) acquire(ctx context.Context, sem chan struct{}) error {
 	}
 }
 
-// release gives back the tokens that the call held until its reply.
 func (c *Client) release(call pendingCall) {
 	if call.file {
 		<-c.file

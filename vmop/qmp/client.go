@@ -63,7 +63,6 @@ type Client struct {
 	schema     atomic.Pointer[Schema]
 }
 
-// made reports whether a connection exists, or has existed.
 func (c *Client) made() bool { return c != nil && c.done != nil }
 
 // Greeting returns QEMU's greeting.
@@ -96,7 +95,6 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// setCause records why the connection is about to end, and returns the reason recorded first.
 func (c *Client) setCause(err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -89,7 +89,6 @@ type NetdevDel struct {
 // QMP implements Command.
 func (NetdevDel) QMP() (string, None) { return "netdev_del", None{} }
 
-// option is a named argument of a command that also takes free properties.
 type option struct {
 	name  string
 	value string // left out when empty

@@ -24,14 +24,12 @@ var requests = sync.Pool{New: func() any {
 	return r
 }}
 
-// recycle allows r to be reused, unless it has become large.
 func (r *request) recycle() {
 	if r.line.Cap() <= keepBuffer {
 		requests.Put(r)
 	}
 }
 
-// begin encodes everything before the id.
 func (r *request) begin(name string, args any, oob bool) error {
 	r.line.Reset()
 	if name == "" {
@@ -71,7 +69,6 @@ func (r *request) value(v any) error {
 	return nil
 }
 
-// finish appends the id, unless 0, and the end, and returns the whole line.
 func (r *request) finish(id uint64) []byte {
 	if id != 0 {
 		r.line.WriteString(`,"id":`)

@@ -118,7 +118,6 @@ func (m *message) greeting() (Greeting, error) {
 	return g, nil
 }
 
-// callID returns the number under which the command was sent; ok is false if the reply has none.
 func (m *message) callID() (id uint64, ok bool, err error) {
 	if m.id == nil {
 		return 0, false, nil

@@ -85,7 +85,6 @@ func (p *pendingCalls) answered(m *message) (pendingCall, error) {
 	return call, nil
 }
 
-// oldest returns the number of the in-band call that is next to be answered.
 func (p *pendingCalls) oldest() uint64 {
 	var oldest uint64
 	for number, call := range p.calls {

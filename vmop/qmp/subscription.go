@@ -110,7 +110,6 @@ func (s *Subscription) Close() {
 	s.end(ErrSubscriptionClosed)
 }
 
-// take returns an event if one is held, else the reason if no more will come.
 func (s *Subscription) take() (e Event, ok bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -44,7 +44,6 @@ func (c *Client) writeLine(ctx context.Context, line []byte, f *os.File) (n int,
 	return n + more, err
 }
 
-// sendFile writes the beginning of line with f as SCM_RIGHTS.
 func sendFile(conn *net.UnixConn, line []byte, f *os.File) (n int, err error) {
 	raw, err := f.SyscallConn()
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// eventBuffer is the number of events that are kept for a slow consumer of Events.
 const eventBuffer = 256
 
 // Events returns a new stream of all events. It is closed when ctx ends, by Disconnect, and when

@@ -73,7 +73,6 @@ func withID(message map[string]any, id json.RawMessage) map[string]any {
 
 const capabilities = "qmp_capabilities"
 
-// dispatch passes a call to its handler, unless QEMU itself would refuse it.
 func (s *Server) dispatch(c *Call) {
 	name := c.Name()
 	s.mu.Lock()

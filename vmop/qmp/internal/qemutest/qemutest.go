@@ -14,7 +14,6 @@ import (
 	"time"
 )
 
-// binary is the emulator that `make deps` installs.
 const binary = "qemu-system-x86_64"
 
 // exitPatience bounds the wait for a QEMU that was asked to exit, which usually takes a few
