@@ -232,7 +232,6 @@ func (c *Client) isClosed() bool {
 	}
 }
 
-// prepare synchronizes unless the next reply is known to be this client's.
 func (c *Client) prepare() error {
 	if c.ready && !c.in.unread() {
 		return nil

@@ -79,7 +79,6 @@ func (c *Client) Frozen(ctx context.Context, limit time.Duration, do func(ctx co
 	return do(ctx, frozen)
 }
 
-// thaw repeats the request while there is no answer, until ctx ends.
 func (c *Client) thaw(ctx context.Context) error {
 	for {
 		try, cancel := context.WithTimeout(ctx, thawRetry)

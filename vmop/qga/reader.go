@@ -27,7 +27,6 @@ const (
 	maxSkippedOutput = 32 << 20
 )
 
-// answersAtLength are the commands whose replies may have MaxReply bytes.
 var answersAtLength = []string{"guest-exec-status", "guest-file-read"}
 
 // sentinel is a byte that no JSON text contains. In a request it makes the agent discard an
@@ -35,10 +34,9 @@ var answersAtLength = []string{"guest-exec-status", "guest-file-read"}
 const sentinel = 0xff
 
 type replyReader struct {
-	r     *bufio.Reader
-	limit int
-	skip  int // the most bytes that are skipped in search of an answer
-	// output is true if a program's output was requested.
+	r      *bufio.Reader
+	limit  int
+	skip   int // the most bytes that are skipped in search of an answer
 	output bool
 }
 
@@ -46,7 +44,6 @@ func newReplyReader(r io.Reader, limit int) *replyReader {
 	return &replyReader{r: bufio.NewReader(r), limit: limit, skip: maxSkippedOutput}
 }
 
-// unread reports whether bytes have arrived that no request asked for.
 func (r *replyReader) unread() bool { return r.r.Buffered() > 0 }
 
 // line returns the next line that is not empty, without white space around it. The error is
@@ -72,7 +69,6 @@ func (r *replyReader) line() ([]byte, error) {
 	}
 }
 
-// answer returns the next line, with the limit that the command has.
 func (r *replyReader) answer(command string) ([]byte, error) {
 	limit := r.limit
 	if slices.Contains(answersAtLength, command) {
@@ -174,7 +170,6 @@ func (r *replyReader) skipToSentinel(most int, refused func([]byte)) (n int, err
 	return n, fmt.Errorf("%w: no answer in what it has sent", ErrTooLarge)
 }
 
-// reply is an agent's answer: one of the fields is set.
 type reply struct {
 	Return json.RawMessage `json:"return"`
 	Error  *Error          `json:"error"`

@@ -153,7 +153,6 @@ func (a *Agent) read(conn io.Reader) {
 	}
 }
 
-// handle answers a request and reports whether to continue.
 func (a *Agent) handle(text []byte) bool {
 	var req Request
 	if err := json.Unmarshal(text, &req); err != nil {
@@ -189,7 +188,6 @@ func (a *Agent) handle(text []byte) bool {
 	return true
 }
 
-// reply sends an answer, or queues it behind the held ones.
 func (a *Agent) reply(answer []byte, hold bool) {
 	a.mu.Lock()
 	hold = hold || len(a.held) > 0
