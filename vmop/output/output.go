@@ -29,7 +29,6 @@ type Output struct {
 	Items []Object
 }
 
-// list is Kubernetes' List.
 type list struct {
 	metav1.TypeMeta `json:",inline"`
 	// ListMeta is always empty; kubectl's List has it.
@@ -130,7 +129,6 @@ func decode(data []byte) (Object, error) {
 	return nil, fmt.Errorf("apiVersion %q, kind %q: not of a kind that is printed", meta.APIVersion, meta.Kind)
 }
 
-// strictly decodes JSON and refuses unknown fields.
 func strictly(data []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
