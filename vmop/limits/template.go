@@ -26,7 +26,6 @@ func TemplateName(name string) error {
 	return nil
 }
 
-// freeMarker matches what occurs in FreeMarker templates and not in Go's.
 var freeMarker = regexp.MustCompile(`<#(--|if|list|assign|else|switch|macro|include|setting|ftl)|</#`)
 
 // TemplateText refuses a FreeMarker template, whatever its name: to Go it would be plain text.

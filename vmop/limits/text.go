@@ -74,7 +74,6 @@ func isCPU(s string) bool {
 	return true
 }
 
-// isWord reports whether a text is not empty and consists of ASCII letters, digits and others.
 func isWord(s, others string) bool {
 	for i := range len(s) {
 		c := s[i]
