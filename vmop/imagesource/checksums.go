@@ -63,7 +63,6 @@ func ListedChecksum(ctx context.Context, list string, s Source, o Options) (stri
 	return sum, nil
 }
 
-// checksumOf returns a file's checksum from a list; "" if there is none.
 func checksumOf(list, file string) string {
 	for line := range strings.Lines(list) {
 		fields := strings.Fields(line)

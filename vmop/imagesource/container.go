@@ -41,7 +41,6 @@ const (
 // container's processor, and machines are x86-64.
 var platform = v1.Platform{OS: "linux", Architecture: "amd64"}
 
-// fromRegistry fetches the disk of a container image from a registry.
 func (f *fetch) fromRegistry(ctx context.Context, want *digest) (sums, string, error) {
 	ref, err := f.reference()
 	if err != nil {
@@ -264,7 +263,6 @@ func (f *fetch) extract(ctx context.Context, file *os.File, want string, hidden 
 	return found != "", explainUnpacking(ctx, kind, limit, err)
 }
 
-// search reads a layer until its end.
 func (f *fetch) search(t *tar.Reader, want string, hidden map[string]bool, limit int64) (found string, err error) {
 	var below []string
 	for range maxEntries {
@@ -365,7 +363,6 @@ func (f *fetch) fromFiles(ctx context.Context, kind Kind, want *digest) (_ sums,
 
 func blobName(h v1.Hash) string { return "blobs/" + h.Algorithm + "/" + h.Hex }
 
-// blob copies a layer to f.part, and verifies its digest.
 func (f *fetch) blob(ctx context.Context, l layoutFiles, layer v1.Descriptor, want *digest) error {
 	if err := discard(f.part(), f.part()+".json"); err != nil {
 		return err
@@ -390,14 +387,12 @@ type layoutFiles interface {
 	open(name string) (io.ReadCloser, error)
 }
 
-// layoutDirectory is an image layout in a directory.
 type layoutDirectory string
 
 func (d layoutDirectory) open(name string) (io.ReadCloser, error) {
 	return openRegular(filepath.Join(string(d), filepath.FromSlash(name)))
 }
 
-// layoutArchive is an image layout in an archive, with the positions of its files.
 type layoutArchive struct {
 	file  *os.File
 	files map[string][2]int64 // position and length

@@ -111,7 +111,6 @@ func Convert(ctx context.Context, from string, format imageinspect.Format, to st
 	return nil
 }
 
-// diskIn returns the size of the disk in an image, in bytes.
 func diskIn(path string, format imageinspect.Format) (int64, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -190,7 +189,6 @@ func qemuImg(ctx context.Context, format imageinspect.Format, file uint64, size 
 	return nil
 }
 
-// beginning keeps the first bytes written to it.
 type beginning []byte
 
 func (b *beginning) Write(text []byte) (int, error) {

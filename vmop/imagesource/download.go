@@ -23,8 +23,7 @@ import (
 
 const (
 	// syncStep is after how many bytes the progress of a download is recorded.
-	syncStep = 64 << 20
-	// maxFailures is how often in a row a server may cut off a transfer without new data.
+	syncStep    = 64 << 20
 	maxFailures = 5
 )
 
@@ -40,11 +39,9 @@ type transferred struct {
 	Synced int64 `json:"synced"`
 }
 
-// download fetches the content of a URL into a file.
 type download struct {
 	url    string
 	client *http.Client
-	// digest is the expected digest; nil for any.
 	digest *digest
 	// size is the length if known beforehand, in bytes, and max the maximum length.
 	size, max int64
@@ -53,17 +50,14 @@ type download struct {
 	pause             func(ctx context.Context, failures int) error
 	report, verifying func(done, total int64)
 
-	// have is the version that need not be sent again, version the one received.
 	have, version Version
 
-	part string
-	f    *os.File
-	know transferred
-	// resumed is true if data of an earlier transfer is used.
+	part    string
+	f       *os.File
+	know    transferred
 	resumed bool
 }
 
-// cut is an error after which a transfer may be resumed.
 type cut struct{ error }
 
 func (c cut) Unwrap() error { return c.error }
@@ -105,7 +99,6 @@ func (d *download) run(ctx context.Context) (sums, error) {
 	}
 }
 
-// open resumes an earlier download if it was of the same content.
 func (d *download) open() error {
 	f, err := os.OpenFile(d.part, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -132,7 +125,6 @@ func (d *download) open() error {
 
 func (d *download) record() string { return d.part + ".json" }
 
-// restart discards all data.
 func (d *download) restart() error {
 	d.know = transferred{Of: d.know.Of}
 	d.resumed = false
@@ -158,7 +150,6 @@ func (d *download) keep(at int64) error {
 	return atomicfile.Replace(d.record(), data)
 }
 
-// transfer fetches everything that is missing.
 func (d *download) transfer(ctx context.Context) error {
 	failures := 0
 	for {
@@ -186,7 +177,6 @@ func (d *download) transfer(ctx context.Context) error {
 	}
 }
 
-// wait is the pause between attempts. Tests replace it.
 func wait(ctx context.Context, failures int) error {
 	t := time.NewTimer(time.Second << min(failures-1, 4))
 	defer t.Stop()
@@ -198,7 +188,6 @@ func wait(ctx context.Context, failures int) error {
 	}
 }
 
-// once makes one request, and writes its response.
 func (d *download) once(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -312,7 +301,6 @@ func (d *download) tooLarge() error {
 	return fmt.Errorf("%w: it has more than %s, which is as much as is taken", ErrTooLarge, quantity(d.max))
 }
 
-// room refuses content for which the storage has no space.
 func (d *download) room(missing int64) error {
 	return checkRoom(d.part, missing)
 }
@@ -328,7 +316,6 @@ func checkRoom(path string, missing int64) error {
 	return nil
 }
 
-// take writes the content of a response to the file.
 func (d *download) take(body io.Reader, from int64, stalled *time.Timer, why func(error) error) error {
 	out := &filecopy.Sparse{File: d.f, At: from}
 	buf := make([]byte, bufferSize)
@@ -362,7 +349,6 @@ func (d *download) take(body io.Reader, from int64, stalled *time.Timer, why fun
 	return d.complete(out.At)
 }
 
-// complete checks whether n bytes are the whole content.
 func (d *download) complete(n int64) error {
 	switch total := max(d.know.Total, d.size); {
 	case total > 0 && n < total:

@@ -82,7 +82,6 @@ func (f *fetch) run(ctx context.Context) (_ Result, err error) {
 	return r, discard(f.part(), f.part()+".json")
 }
 
-// finish syncs the image and renames it to its path.
 func (f *fetch) finish(image string) error {
 	file, err := os.OpenFile(image, os.O_RDWR, 0)
 	if err != nil {
@@ -94,7 +93,6 @@ func (f *fetch) finish(image string) error {
 	return atomicfile.Rename(image, f.to)
 }
 
-// get fetches the source to a local file, as it is, and verifies its checksum.
 func (f *fetch) get(ctx context.Context) (sums, string, error) {
 	want, err := parseDigest(f.Checksum)
 	if err != nil {
@@ -124,7 +122,6 @@ func (f *fetch) get(ctx context.Context) (sums, string, error) {
 	return got, f.Location, err
 }
 
-// fromFile verifies the checksum of a file, if given.
 func (f *fetch) fromFile(ctx context.Context, want *digest) (sums, error) {
 	file, err := openRegular(f.Location)
 	if err != nil {

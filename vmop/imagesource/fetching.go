@@ -24,7 +24,6 @@ func (f *fetch) unpacked() string { return f.to + ".unpacked" }
 
 func (f *fetch) converted() string { return f.to + ".converted" }
 
-// discard removes files that a later run does not resume from.
 func discard(paths ...string) error {
 	var errs []error
 	for _, p := range paths {
@@ -35,7 +34,6 @@ func discard(paths ...string) error {
 	return errors.Join(errs...)
 }
 
-// client returns the HTTP client for the source's servers.
 func (f *fetch) client() (*http.Client, error) {
 	g := newGuard(f.o.Local, f.Location)
 	t, err := g.transport(f.CA)

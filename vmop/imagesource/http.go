@@ -93,7 +93,6 @@ func hostPort(u *url.URL) string {
 	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
-// proxy is [http.ProxyFromEnvironment]; it records the proxies.
 func (g *guard) proxy(r *http.Request) (*url.URL, error) {
 	u, err := http.ProxyFromEnvironment(r)
 	if u != nil {
@@ -104,7 +103,6 @@ func (g *guard) proxy(r *http.Request) (*url.URL, error) {
 	return u, err
 }
 
-// dial connects to a host, at an address that is allowed.
 func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	g.mu.Lock()
 	free := g.local == LocalAllowed || g.named != "" && strings.EqualFold(address, g.named) || g.proxies[strings.ToLower(address)]
@@ -123,7 +121,6 @@ func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, er
 	return d.DialContext(ctx, network, address)
 }
 
-// redirect checks a redirection.
 func (g *guard) redirect(next *http.Request, before []*http.Request) error {
 	to := redact(next.URL.String())
 	switch last := before[len(before)-1].URL; {

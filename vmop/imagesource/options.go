@@ -72,7 +72,6 @@ func (o Options) stall() time.Duration {
 	return defaultStall
 }
 
-// meter returns a function that reports the progress of one step.
 func (o Options) meter(step Step) func(done, total int64) {
 	if o.Progress == nil {
 		return func(int64, int64) {}

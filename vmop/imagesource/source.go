@@ -165,7 +165,6 @@ func diskPath(p string) (string, error) {
 	return clean, nil
 }
 
-// digest is an expected checksum.
 type digest struct {
 	kind string
 	want []byte
@@ -173,7 +172,6 @@ type digest struct {
 
 func (d *digest) String() string { return d.kind + ":" + hex.EncodeToString(d.want) }
 
-// parseDigest parses sha256:HEX and sha512:HEX; nil for "".
 func parseDigest(text string) (*digest, error) {
 	if text == "" {
 		return nil, nil

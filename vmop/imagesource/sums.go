@@ -11,7 +11,6 @@ import (
 	"os"
 )
 
-// sums are digests, in hexadecimal digits.
 type sums struct{ sha256, sha512 string }
 
 func (s sums) compare(d *digest) error {
@@ -50,7 +49,6 @@ func digestsOf(ctx context.Context, file *os.File, want *digest, report func(don
 	return out, nil
 }
 
-// reader ends with its context, and reports its progress.
 type reader struct {
 	ctx    context.Context
 	r      io.Reader

@@ -28,7 +28,6 @@ const (
 	zstdPacked      compression = "zstd"
 )
 
-// compressionOf detects the compression from the first bytes.
 func compressionOf(header []byte) compression {
 	switch {
 	case bytes.HasPrefix(header, []byte("\x1f\x8b")):
@@ -41,7 +40,6 @@ func compressionOf(header []byte) compression {
 	return unpackedAlready
 }
 
-// errPacked means that a compressed file is malformed.
 var errPacked = errors.New("it cannot be unpacked")
 
 // unpacker returns a reader of the decompressed content. An xz file must have passed checkXZ.
@@ -62,7 +60,6 @@ func unpacker(kind compression, r io.Reader) (io.ReadCloser, error) {
 	return io.NopCloser(r), nil
 }
 
-// unpack decompresses a file to f.unpacked; it returns false if the file is not compressed.
 func (f *fetch) unpack(ctx context.Context, file *os.File) (bool, error) {
 	header := make([]byte, 16)
 	n, err := io.ReadFull(file, header)
@@ -132,7 +129,6 @@ func explainUnpacking(ctx context.Context, kind compression, limit int64, err er
 // refusal is an error about the content of a compressed file, not about its compression.
 type refusal struct{ error }
 
-// errLimit means that the input of writeImage is longer than allowed.
 var errLimit = errors.New("more than the limit")
 
 // writeImage writes the content of r to a new file, with holes in place of zeros.

@@ -36,7 +36,6 @@ func versionOf(h http.Header) Version {
 	return ""
 }
 
-// ask makes a request conditional on another version.
 func (v Version) ask(h http.Header) {
 	if tag, ok := strings.CutPrefix(string(v), tagVersion); ok {
 		h.Set("If-None-Match", tag)
