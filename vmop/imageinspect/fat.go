@@ -218,7 +218,6 @@ func (v *fatVolume) readChain(cluster uint32, limit int64) ([]byte, bool) {
 	return content, true
 }
 
-// next reads the number of the following cluster from the first table.
 func (v *fatVolume) next(cluster uint32) (uint32, bool) {
 	at := int64(cluster) * int64(v.bits) / 8
 	size := 2

@@ -73,7 +73,6 @@ func ProbeFormat(header []byte, fileSize int64) (format Format, virtualSize int6
 	}
 }
 
-// identify compares the magic numbers that QEMU's block drivers check.
 func identify(header []byte) Format {
 	has := func(at int, magic string) bool {
 		return len(header) >= at && bytes.HasPrefix(header[at:], []byte(magic))

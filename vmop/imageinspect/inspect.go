@@ -97,7 +97,6 @@ func (s *source) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// examineFormat returns the disk in the image, nil if it cannot be read.
 func examineFormat(report *Report, file io.ReaderAt, size int64) (disk io.ReaderAt, diskSize int64) {
 	header := make([]byte, min(size, HeaderSize))
 	if _, err := file.ReadAt(header, 0); err != nil && !errors.Is(err, io.EOF) {

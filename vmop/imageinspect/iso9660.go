@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// isoSector is the size of a logical sector of ISO 9660 in bytes.
 const isoSector = 2048
 
 // isoVolume is an ISO 9660 volume. The long names that a seed needs are in the Rock Ridge fields of
@@ -88,7 +87,6 @@ func (v *isoVolume) readFile(name string) ([]byte, error) {
 	return content, err
 }
 
-// find finds a file in a directory; nameOf returns the name of a record.
 func (v *isoVolume) find(directory isoExtent, name string, nameOf func(record, identifier []byte) string) ([]byte, error) {
 	b, ok := read(v.volume, directory.start, int(min(directory.size, maxDirectory)))
 	if !ok {

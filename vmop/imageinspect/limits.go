@@ -27,5 +27,4 @@ var (
 	errDamaged  = errors.New("the file system is damaged")
 )
 
-// errNotExamined means that the content of an image was not read.
 var errNotExamined = errors.New("contents not examined")
