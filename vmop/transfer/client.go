@@ -48,7 +48,6 @@ type Client struct {
 	http *http.Client
 }
 
-// client returns the HTTP client of one transfer.
 func (c *Client) client() *http.Client {
 	if c.http == nil {
 		config := c.Own.TLS(c.Own.Fingerprint())
@@ -85,7 +84,6 @@ func (c *Client) State(ctx context.Context) (State, error) {
 	return c.ask(ctx, http.MethodGet, nil, 0, nil)
 }
 
-// ask makes one request about an upload.
 func (c *Client) ask(ctx context.Context, method string, body io.Reader, length int64, head map[string]string) (State, error) {
 	request, err := http.NewRequestWithContext(ctx, method, "https://"+c.Address+uploadPath, body)
 	if err != nil {
@@ -123,7 +121,6 @@ func (c *Client) ask(ctx context.Context, method string, body io.Reader, length 
 	return State{}, refused(got, data)
 }
 
-// errConflict means that the pod has another part of the upload than expected.
 var errConflict = errors.New("the pod has another part of it")
 
 // refused returns the other end's message, without control characters.
@@ -214,7 +211,6 @@ type uploading struct {
 	sent     bool
 }
 
-// run uploads until a connection is cut off.
 func (u *uploading) run(ctx context.Context) error {
 	has, err := u.State(ctx)
 	switch {
@@ -256,7 +252,6 @@ func (u *uploading) resume(ctx context.Context, has State) error {
 	return nil
 }
 
-// add hashes the next n bytes.
 func (u *uploading) add(ctx context.Context, to io.Writer, n int64) error {
 	r := &counted{ctx: ctx, Reader: io.NewSectionReader(u.content, u.at, n)}
 	got, err := io.CopyBuffer(struct{ io.Writer }{to}, r, make([]byte, bufferSize))
@@ -266,7 +261,6 @@ func (u *uploading) add(ctx context.Context, to io.Writer, n int64) error {
 	return err
 }
 
-// send sends the next segment.
 func (u *uploading) send(ctx context.Context) error {
 	n := min(segment, u.size-u.at)
 	head := map[string]string{"Content-Range": fmt.Sprintf("bytes %d-%d/%d", u.at, u.at+n-1, u.size)}
@@ -294,7 +288,6 @@ func (u *uploading) send(ctx context.Context) error {
 	return nil
 }
 
-// counted reports how much of it was read, and ends with its context.
 type counted struct {
 	io.Reader
 	ctx  context.Context

@@ -139,7 +139,6 @@ type downloading struct {
 	report  func(done, total int64)
 }
 
-// run downloads until a connection is cut off.
 func (d *downloading) run(ctx context.Context) error {
 	for d.at < d.Size {
 		if err := d.part(ctx); err != nil {
@@ -157,7 +156,6 @@ func (d *downloading) run(ctx context.Context) error {
 	return nil
 }
 
-// part fetches the next part, if the file does not have it.
 func (d *downloading) part(ctx context.Context) error {
 	n := min(d.Part, d.Size-d.at)
 	head := map[string]string{"Accept-Encoding": zstdCoding}
@@ -194,7 +192,6 @@ func (d *downloading) part(ctx context.Context) error {
 	return nil
 }
 
-// write writes the next part, over whatever the file has there.
 func (d *downloading) write(ctx context.Context, data []byte) error {
 	end := d.at + int64(len(data))
 	if old := min(end, d.has); old > d.at {
@@ -213,7 +210,6 @@ func (d *downloading) write(ctx context.Context, data []byte) error {
 	return out.Flush() // extends the file over a hole at the end
 }
 
-// unpacked returns the received part of n bytes.
 func unpacked(ctx context.Context, got *http.Response, n int64) ([]byte, error) {
 	want, err := parseDigest(got.Header.Get(digestHeader))
 	if err != nil || want == nil || got.Header.Get("Content-Encoding") != zstdCoding {

@@ -39,7 +39,6 @@ func parsePart(text string, body int64) (part, error) {
 	return p, nil
 }
 
-// number parses decimal digits, without a sign.
 func number(text string) (int64, bool) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	return n, err == nil && strings.Trim(text, "0123456789") == ""

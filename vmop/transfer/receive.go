@@ -31,10 +31,8 @@ const (
 	// bufferSize is how much of the content is held in memory, in bytes.
 	bufferSize = 256 << 10
 	// maxHeader bounds a request's header, in bytes.
-	maxHeader = 8 << 10
-	// headTimeout bounds the handshake, and the reading of a header.
-	headTimeout = 10 * time.Second
-	// answerTimeout bounds the last response.
+	maxHeader     = 8 << 10
+	headTimeout   = 10 * time.Second
 	answerTimeout = 10 * time.Second
 )
 
@@ -81,8 +79,7 @@ type receiving struct {
 	// busy holds the token of the uploading request.
 	busy chan struct{}
 	// tick is signalled after each upload request.
-	tick chan struct{}
-	// ended receives the result.
+	tick  chan struct{}
 	ended chan error
 
 	mu    sync.Mutex
@@ -181,7 +178,6 @@ func (g *receiving) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// look returns the current state.
 func (g *receiving) look() State {
 	select {
 	case g.busy <- struct{}{}:
@@ -196,7 +192,6 @@ func (g *receiving) look() State {
 	}
 }
 
-// put handles the upload of a part, or of the whole content.
 func (g *receiving) put(w http.ResponseWriter, r *http.Request) {
 	part, err := parsePart(r.Header.Get("Content-Range"), r.ContentLength)
 	if err != nil {
@@ -254,7 +249,6 @@ func (g *receiving) put(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// restart discards all data.
 func (g *receiving) restart(total int64) error {
 	g.hash.Reset()
 	g.set(func(s *State) { s.Received, s.Total = 0, total })
@@ -327,7 +321,6 @@ func (g *receiving) take(w http.ResponseWriter, body io.Reader, p part) (int64, 
 	}
 }
 
-// finish completes the upload, if it has the digest.
 func (g *receiving) finish(w http.ResponseWriter, want []byte) {
 	got := g.hash.Sum(nil)
 	if want != nil && hex.EncodeToString(want) != hex.EncodeToString(got) {

@@ -121,7 +121,6 @@ func (g *serving) seen() {
 	}
 }
 
-// part sends a part, unless the client has it.
 func (g *serving) part(w http.ResponseWriter, r *http.Request, text string) {
 	n, isNumber := number(text)
 	if !isNumber || n >= parts(g.Size, partSize) {
@@ -181,10 +180,8 @@ func (g *serving) told(done int64) {
 	}
 }
 
-// parts is the number of parts of a content.
 func parts(size, part int64) int64 { return (size + part - 1) / part }
 
-// entityTag is the ETag of a part, from its digest.
 func entityTag(sum []byte) string { return `"` + hex.EncodeToString(sum) + `"` }
 
 func pack(data []byte) ([]byte, error) {
@@ -195,7 +192,6 @@ func pack(data []byte) ([]byte, error) {
 	return z.EncodeAll(data, nil), z.Close()
 }
 
-// patient sets a deadline for each write.
 type patient struct {
 	io.Writer
 	deadline *http.ResponseController
