@@ -10,7 +10,6 @@ import (
 )
 
 const (
-	// variablePrefix is the prefix of environment variables that are options.
 	variablePrefix = "VMOP_"
 	// testPrefix is the prefix of the tests' variables, which are ignored here.
 	testPrefix = variablePrefix + "TEST_"
@@ -67,7 +66,6 @@ func Variables() map[string]Option {
 	return out
 }
 
-// variable returns the environment variable of an option.
 func variable(option string) string {
 	var b strings.Builder
 	b.WriteString(variablePrefix)

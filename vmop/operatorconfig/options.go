@@ -194,7 +194,6 @@ var viewer = map[string]option{
 	},
 }
 
-// known returns all components, with their parents.
 func known() map[string]bool {
 	out := map[string]bool{root: true, guiSocket: true}
 	for path := range options {

@@ -60,7 +60,6 @@ func (p *parser) component(path string, v value) {
 	}
 }
 
-// below reads a component that is named by a key of another.
 func (p *parser) below(path string, e value) {
 	for part := range strings.SplitSeq(e.key[1:], "/") {
 		if part != "" {
@@ -80,7 +79,6 @@ func (p *parser) below(path string, e value) {
 	}
 }
 
-// components returns those that messages suggest.
 func (p *parser) components() map[string]map[string]option {
 	out := map[string]map[string]option{}
 	for path, o := range options {
@@ -117,7 +115,6 @@ func (p *parser) option(path string, e value) {
 	}
 }
 
-// finish checks options that depend on each other.
 func (p *parser) finish() {
 	if p.full {
 		p.problems = append(p.problems, spec.Problem{File: p.file, Message: fmt.Sprintf("the configuration has more than %d entries, with its aliases", maxNodes)})

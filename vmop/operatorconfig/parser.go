@@ -19,24 +19,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// option reads the value of one option.
 type option func(*parser, value)
 
 type parser struct {
-	file     string
-	known    map[string]bool
-	config   Config
-	problems []spec.Problem
-	remarks  Remarks
-	// environment means that values are texts of environment variables.
+	file        string
+	known       map[string]bool
+	config      Config
+	problems    []spec.Problem
+	remarks     Remarks
 	environment bool
 	// nodes counts the visited nodes; full is true after too many.
 	nodes int
 	full  bool
-	// noted are the parts of the web interface that have a note.
 	noted map[string]bool
-	// seen has the line of each option that was read.
-	seen map[string]int
+	seen  map[string]int
 	// Options that override, or are overridden by, another.
 	managerNamespace string
 	oldValidity      time.Duration
@@ -155,7 +151,6 @@ func (p *parser) entries(v value) []value {
 	return out
 }
 
-// fields reads an option that is a mapping with fixed keys.
 func (p *parser) fields(v value, fields map[string]option) {
 	if !v.isMapping() {
 		p.fault(v, "found %s, want a mapping with %s", v.kind(), names(fields))
@@ -307,7 +302,6 @@ func (p *parser) seconds(v value, to *time.Duration) {
 	*to = time.Duration(f) * time.Second
 }
 
-// shown returns the kind of a value, or its text if it is one.
 func shown(v value) string {
 	if k := v.kind(); k != "a text" {
 		return k
@@ -315,7 +309,6 @@ func shown(v value) string {
 	return strconv.Quote(v.node.Value)
 }
 
-// valid reports whether a text is acceptable, and records a fault if not.
 func (p *parser) valid(v value, s, want string, ok bool) bool {
 	if !ok {
 		p.fault(v, "found %q, want %s", s, want)
@@ -328,7 +321,6 @@ func (p *parser) namespace(v value) (string, bool) {
 	return s, ok && p.valid(v, s, "the name of a namespace: small letters, digits and dashes, at most 63", len(validation.IsDNS1123Label(s)) == 0)
 }
 
-// namespaces adds the items of a list, without duplicates.
 func (p *parser) namespaces(v value, to *[]string) {
 	for _, item := range p.items(v) {
 		if s, ok := p.namespace(item); ok && !slices.Contains(*to, s) {

@@ -5,14 +5,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// value is a part of the file and its place.
 type value struct {
 	// component is the path of the component; field the path of the option in it, such as
 	// loadBalancerService.labels; key the last key.
 	component, field, key string
-	// line is the line of the key.
-	line int
-	node *yaml.Node
+	line                  int
+	node                  *yaml.Node
 }
 
 func (v value) plain() bool {
@@ -36,7 +34,6 @@ func (v value) isNumber() bool {
 	return v.node.Kind == yaml.ScalarNode && (v.node.ShortTag() == "!!int" || v.node.ShortTag() == "!!float")
 }
 
-// kind describes the value for messages.
 func (v value) kind() string {
 	switch {
 	case v.isMapping():
