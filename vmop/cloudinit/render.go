@@ -103,7 +103,6 @@ func Render(in Input) (Documents, error) {
 
 const noMembers = "{}\n"
 
-// metaData writes MetaData before MetaDataValues.
 func metaData(in *Input) ([]byte, error) {
 	var out []byte
 	for _, key := range slices.Sorted(maps.Keys(in.MetaData)) {
@@ -179,7 +178,6 @@ func ParseMetaData(text []byte) (map[string]string, error) {
 	return out, nil
 }
 
-// renderObject returns nil if raw is absent or null.
 func renderObject(raw json.RawMessage) ([]byte, error) {
 	value := bytes.TrimSpace(raw)
 	if len(value) == 0 {
