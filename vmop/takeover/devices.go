@@ -34,7 +34,6 @@ func (m *machine) networks() {
 	}
 }
 
-// doIfTap is the remedy for an address that others on a bridge may have, too.
 func doIfTap(tap bool) string {
 	if tap {
 		return "give each machine an address of its own where several are on one bridge"
@@ -49,7 +48,6 @@ func (m *machine) privileges() []string {
 	return privileges(m.pod)
 }
 
-// bootOrder reports a machine that leaves the order to its firmware.
 func (m *machine) bootOrder() {
 	disks := m.vm.Spec.VM.Disks
 	for i := range disks {
@@ -106,15 +104,12 @@ func (m *machine) imageRepository() {
 	}
 }
 
-// place is where the files of a volume are stored.
 type place struct {
 	// directory is a path on the host; if unknown, described is a description of it.
 	directory, described string
-	// host is a node or a server; empty if unknown.
-	host string
+	host                 string
 }
 
-// chown returns a command that gives a directory to the runner's user.
 func chown(p place) string {
 	words := []string{"chown", "-R", fmt.Sprintf("%d:%[1]d", vmobjects.RunnerUser)}
 	line := shellwords.Join(append(words, p.directory)...)

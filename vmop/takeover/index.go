@@ -41,7 +41,6 @@ func (o objects) has(kind string) bool {
 	return false
 }
 
-// get decodes an object; false if it does not exist or is malformed.
 func get[T any](o objects, kind, namespace, name string) (*T, bool) {
 	object := o[key{kind, namespace, name}]
 	if object == nil {

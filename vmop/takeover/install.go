@@ -19,14 +19,12 @@ import (
 const (
 	formerOperator = "vm-operator"
 	// formerImage is part of the name of VM-Operator's image, in any registry.
-	formerImage = "org.jdrupes.vmoperator.manager"
-	// labelPartOf is the label of the objects that vmop installs.
+	formerImage    = "org.jdrupes.vmoperator.manager"
 	labelPartOf    = "app.kubernetes.io/part-of"
 	partOf         = "vmop"
 	variablePrefix = "VMOP_"
 )
 
-// installation compares the objects to be installed with existing ones of the same names.
 func (c *check) installation() {
 	for i := range c.in.Install {
 		o := &c.in.Install[i]

@@ -108,7 +108,6 @@ func (c *check) refused(o *unstructured.Unstructured) bool {
 	return refused
 }
 
-// life reports what happens to a machine that runs.
 func (m *machine) life() {
 	switch p := m.present; {
 	case p == nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed:
@@ -120,7 +119,6 @@ func (m *machine) life() {
 	}
 }
 
-// image reports a runner image that cannot run in vmop's pod.
 func (m *machine) image() {
 	if m.pod == nil {
 		return
@@ -152,7 +150,6 @@ func (m *machine) template() {
 	}
 }
 
-// rights reports what the machine's pod requires of its namespace.
 func (m *machine) rights() {
 	if m.pod == nil {
 		return
@@ -218,7 +215,6 @@ func (c *check) offered(name corev1.ResourceName) bool {
 	return false
 }
 
-// ignored reports fields that vmop reads without effect.
 func (m *machine) ignored() {
 	if m.vm.Spec.LoggingProperties != "" {
 		m.say(Note, TopicSettings, "spec.loggingProperties", "only VM-Operator's runner, a Java program, reads it", "")

@@ -10,15 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// machine is the check of one machine.
 type machine struct {
 	*check
 	vm       *spec.VirtualMachine // with its defaults
 	settings vmobjects.Settings
-	// pod is the one that vmop would create; nil if none.
-	pod *corev1.Pod
-	// present is the existing pod; nil if there is none.
-	present *corev1.Pod
+	pod      *corev1.Pod
+	present  *corev1.Pod
 }
 
 func (m *machine) say(u Urgency, t Topic, field, what, do string) {
