@@ -186,7 +186,6 @@ func Companions() []string {
 	return kubevirt.Companions()
 }
 
-// translation adds the translation of an object to out.
 type translation func(out *Translation, o *spec.Object, all []spec.Object) error
 
 type row struct {

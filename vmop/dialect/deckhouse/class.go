@@ -22,8 +22,7 @@ const (
 	defaultClass = "virtualmachineclass." + Group + "/is-default-class"
 	// baseline stands in for what Deckhouse's Discovery would find on the nodes of an unknown
 	// cluster.
-	baseline = limits.CPULevel2
-	// mostCores is the largest number of CPUs in a Deckhouse sizing policy.
+	baseline  = limits.CPULevel2
 	mostCores = 1024
 )
 
@@ -69,7 +68,6 @@ func TranslateClass(o *spec.Object) (*spec.VirtualMachineClass, []spec.Problem, 
 	return c, root.Notes(unread), nil
 }
 
-// classAnnotations translates the mark of the default class.
 func classAnnotations(n *tree.Node) map[string]string {
 	mark := n.Get(defaultClass)
 	value := mark.String()
@@ -89,7 +87,6 @@ func classAnnotations(n *tree.Node) map[string]string {
 	return all
 }
 
-// classCPU translates the CPU model; discovered are the features in the status.
 func classCPU(n, discovered *tree.Node) *spec.ClassCPU {
 	if !n.Is() {
 		return nil
@@ -137,13 +134,11 @@ func discovery(n *tree.Node, found []string) *spec.ClassCPU {
 	return &spec.ClassCPU{Type: spec.ClassCPUModel, Model: level}
 }
 
-// everyones are the features of the model to which those of a class are added.
 var everyones = []string{
 	"fpu", "de", "pse", "tsc", "msr", "pae", "mce", "cx8", "apic", "sep", "mtrr", "pge", "mca", "cmov", "pat", "pse36",
 	"clflush", "mmx", "fxsr", "sse", "sse2", "pni", "cx16", "syscall", "nx", "lm",
 }
 
-// features returns a list of features without duplicates.
 func features(n *tree.Node) []string {
 	var all []string
 	for _, f := range n.List() {

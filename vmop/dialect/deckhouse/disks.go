@@ -10,7 +10,6 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// copySuffix is the suffix of an image of a namespace that is copied from one of the cluster.
 const copySuffix = "-cvi"
 
 // blockDevices translates references to disks and images, whose order is the boot order in both

@@ -31,11 +31,9 @@ const (
 // usualSize is the default size of a disk or of an image's volume, in bytes.
 const usualSize = 10 << 30
 
-// single is the translation of another object in progress.
 type single struct {
-	root *tree.Node
-	all  []spec.Object
-	// without is why the object has no counterpart.
+	root    *tree.Node
+	all     []spec.Object
 	without []spec.Problem
 }
 
@@ -47,7 +45,6 @@ func (s *single) leaveOut(n *tree.Node, format string, args ...any) {
 	}
 }
 
-// begin reads the fields that all objects have.
 func begin(o *spec.Object, all []spec.Object, meta *metav1.ObjectMeta) (*single, error) {
 	root, err := tree.New(o)
 	if err != nil {
@@ -66,7 +63,6 @@ func begin(o *spec.Object, all []spec.Object, meta *metav1.ObjectMeta) (*single,
 	return &single{root: root, all: all}, nil
 }
 
-// end returns the notes, or an error if the translated object is invalid.
 func (s *single) end(wrong field.ErrorList) (notes []spec.Problem, made bool, err error) {
 	if len(s.without) > 0 {
 		return s.without, false, nil
@@ -163,7 +159,6 @@ func TranslateAttachment(o *spec.Object, all []spec.Object) (*spec.VirtualMachin
 	return out, notes, nil
 }
 
-// imageSpec translates the fields that images of namespaces and of the cluster have in common.
 func (s *single) imageSpec(out *spec.VirtualImageSpec) {
 	of := s.root.Get("spec")
 	claim := of.Get("persistentVolumeClaim")
@@ -200,7 +195,6 @@ func roomFor(file resource.Quantity) resource.Quantity {
 	return *resource.NewQuantity((n+granule-1)/granule*granule, resource.BinarySI)
 }
 
-// className returns the storage class of a claim; nil without one.
 func className(claim *tree.Node) *string {
 	if n := claim.Get("storageClassName"); n.Is() {
 		return new(n.String())
@@ -290,7 +284,6 @@ func (s *single) ofImage(ref *tree.Node, kind, namespace, name string) *spec.Vir
 	return none
 }
 
-// certificates decodes the caBundle of a source.
 func certificates(source *tree.Node) string {
 	n := source.Get("caBundle")
 	if !n.Is() {

@@ -5,7 +5,6 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// devices translates devices other than disks and networks.
 func (m *machine) devices() {
 	devices, preferred := m.instance.Get("domain", "devices"), m.preference.Get("devices")
 	// KubeVirt's graphics are reached through its API, never by a port.
@@ -43,7 +42,6 @@ func (m *machine) devices() {
 	}
 }
 
-// panicModels are KubeVirt's models of panic devices that are supported here.
 var panicModels = map[string]spec.PanicDevice{"pvpanic": spec.PanicDevicePCI, "isa": spec.PanicDeviceISA}
 
 // panicDevice translates the first supported panic device. The default model is the preferred one,

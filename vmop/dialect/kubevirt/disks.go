@@ -47,7 +47,6 @@ func (m *machine) disks() {
 	}
 }
 
-// filesystem translates a volume that the guest mounts.
 func (m *machine) filesystem(f, v *tree.Node, name string) {
 	f.Get("virtiofs").Read()
 	claim := v.Get("persistentVolumeClaim", "claimName")
@@ -66,7 +65,6 @@ func (m *machine) filesystem(f, v *tree.Node, name string) {
 	}
 }
 
-// disk translates a disk, which may be nil, and its volume.
 func (m *machine) disk(d, v *tree.Node, name string) {
 	if floppy := d.Get("floppy"); floppy != nil { // v1 does not have it
 		floppy.Note("no machine has a floppy drive here; the disk is left out")
@@ -112,7 +110,6 @@ func (m *machine) disk(d, v *tree.Node, name string) {
 	m.vm.Spec.VM.Disks = append(m.vm.Spec.VM.Disks, disk)
 }
 
-// volume translates the content of a disk.
 func (m *machine) volume(v *tree.Node, name string, cd bool) (spec.Disk, bool) {
 	switch {
 	case v.Get("containerDisk").Is():
@@ -194,7 +191,6 @@ func (m *machine) dataVolume(ref *tree.Node, name string) spec.Disk {
 	return claim(wanted)
 }
 
-// filled translates a DataVolume: a claim, and its initial content.
 func (m *machine) filled(t *tree.Node, name string) spec.Disk {
 	for _, key := range []string{"apiVersion", "kind", "status"} {
 		t.Get(key).ReadAll()
@@ -228,7 +224,6 @@ func (m *machine) filled(t *tree.Node, name string) spec.Disk {
 	})
 }
 
-// imported translates a DataVolume that imports an image from a server or a registry.
 func (m *machine) imported(t, of *tree.Node, name string, size resource.Quantity) (spec.Disk, bool) {
 	source := t.Get("spec", "source")
 	im := &spec.DiskImage{Name: tree.Label(name), Size: &size}

@@ -10,7 +10,6 @@ import (
 // versioned matches a machine type of upstream QEMU; distributions have others.
 var versioned = regexp.MustCompile(`^pc-(q35|i440fx)-[0-9]+\.[0-9]+$`)
 
-// firmware translates firmware, identity, machine type and clock.
 func (m *machine) firmware() {
 	domain := m.instance.Get("domain")
 	firmware := domain.Get("firmware")
@@ -49,7 +48,6 @@ func (m *machine) firmware() {
 	}
 }
 
-// bootloader translates the firmware: the machine's own, or the preferred one.
 func (m *machine) bootloader(own, preferred *tree.Node) {
 	efi, bios := own.Get("efi"), own.Get("bios")
 	uefi, _ := preferred.Get("preferredUseEfi").Bool()

@@ -53,7 +53,6 @@ func (m *machine) refer() error {
 	return nil
 }
 
-// referred returns the object that ref refers to, if it was given.
 func (m *machine) referred(ref *tree.Node, kinds []string) (*tree.Node, error) {
 	name, kind := ref.Get("name").String(), strings.TrimSuffix(ref.Get("kind").String(), "s")
 	if name == "" {

@@ -8,20 +8,16 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// machine is a translation in progress.
 type machine struct {
-	root     *tree.Node // the object
-	instance *tree.Node // the VirtualMachineInstance's specification in it
-	alone    bool       // the object is an instance, which no controller recreates
-	all      []spec.Object
-	vm       *spec.VirtualMachine
-	// companions are the objects that it refers to.
-	companions []*tree.Node
-	// sizes and preference are the specifications of its instance type and its preference.
+	root              *tree.Node // the object
+	instance          *tree.Node // the VirtualMachineInstance's specification in it
+	alone             bool       // the object is an instance, which no controller recreates
+	all               []spec.Object
+	vm                *spec.VirtualMachine
+	companions        []*tree.Node
 	sizes, preference *tree.Node
 }
 
-// object returns the object of a kind and name that was given with the machine.
 func (m *machine) object(name string, kinds ...string) *spec.Object {
 	for i := range m.all {
 		o := &m.all[i]
@@ -56,7 +52,6 @@ func (m *machine) companion(name string, kinds ...string) (*tree.Node, error) {
 	return n, nil
 }
 
-// unread is the note on a field that no translation reads.
 func unread(path string) string {
 	for suffix, message := range hints {
 		if strings.HasSuffix(path, suffix) {
@@ -66,7 +61,6 @@ func unread(path string) string {
 	return "has no counterpart and is left out"
 }
 
-// hints are the notes on some fields without counterpart.
 var hints = map[string]string{
 	".livenessProbe":         "has no counterpart: nothing inside of a guest decides here whether it is restarted; a watchdog device of a custom template can",
 	".readinessProbe":        "has no counterpart: a machine is ready when its guest executes",

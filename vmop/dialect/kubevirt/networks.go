@@ -7,7 +7,6 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// models maps KubeVirt's network card models to QEMU's.
 var models = map[string]string{
 	"": "", "virtio": "", "e1000": "e1000", "e1000e": "e1000e", "rtl8139": "rtl8139", "ne2k_pci": "ne2k_pci", "pcnet": "pcnet",
 }
@@ -79,7 +78,6 @@ func modelOf(i *tree.Node) *tree.Node {
 	return nil
 }
 
-// card returns QEMU's name of a network card.
 func card(model *tree.Node) string {
 	device, known := models[model.String()]
 	if !known {
@@ -88,7 +86,6 @@ func card(model *tree.Node) string {
 	return device
 }
 
-// ports forwards the ports that an interface names, under the same number.
 func (m *machine) ports(i *tree.Node, user *spec.UserNetwork) {
 	for _, p := range i.Get("ports").List() {
 		port, ok := p.Get("port").Int()

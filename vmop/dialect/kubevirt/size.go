@@ -10,7 +10,6 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// size translates CPUs and memory, which may come from an instance type.
 func (m *machine) size() error {
 	domain := m.instance.Get("domain")
 	cpu := domain.Get("cpu")
@@ -140,7 +139,6 @@ func (m *machine) cpusOfResources(resources *tree.Node) {
 	m.setCPUs(1)
 }
 
-// memory translates the current and the maximum memory.
 func (m *machine) memory(domain *tree.Node) {
 	memory, resources := domain.Get("memory"), domain.Get("resources")
 	for _, n := range []*tree.Node{memory.Get("guest"), resources.Get("requests", "memory"), resources.Get("limits", "memory")} {
@@ -179,7 +177,6 @@ func (m *machine) typeSizes(cpu *tree.Node) error {
 	return nil
 }
 
-// spread sets the CPUs in the topology that the preference demands.
 func (m *machine) spread(cpus int32) {
 	p := m.preference.Get("cpu")
 	of, options := p.Get("preferredCPUTopology"), p.Get("spreadOptions")

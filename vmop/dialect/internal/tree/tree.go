@@ -25,7 +25,6 @@ type Node struct {
 	m     *manifest
 }
 
-// manifest is shared by the nodes of one object.
 type manifest struct {
 	object *spec.Object
 	read   map[string]extent // by path
@@ -303,7 +302,6 @@ func (n *Node) Notes(unread func(path string) string) []spec.Problem {
 	return out
 }
 
-// left returns the topmost nodes that were not read, except empty ones.
 func (n *Node) left() []*Node {
 	var out []*Node
 	if n.m.read[n.path] == all || empty(n.value) {
@@ -376,7 +374,6 @@ func clip(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-// join appends a key to a path in the form of spec.Object.
 func join(path, key string) string {
 	switch {
 	case strings.ContainsAny(key, ".[]/"):
