@@ -146,7 +146,6 @@ func fromSecret(s *runnerconfig.CloudInitSource) []byte {
 	return fmt.Appendf(nil, "# The key %s of the Secret %s, which only the runner reads.\n{}\n", s.Key, s.Secret)
 }
 
-// hasSecret reports whether there is a display secret.
 func hasSecret(objects []reconcile.Object) bool {
 	return slices.ContainsFunc(objects, func(o reconcile.Object) bool {
 		return o.GetLabels()[names.LabelComponent] == names.ComponentDisplaySecret
@@ -175,7 +174,6 @@ func command(c *runnerconfig.Config, f runnerconfig.Facts, h qemucmd.Host, templ
 	return template(machine, h)
 }
 
-// guessDrives guesses the facts about drives by their paths alone.
 func guessDrives(drives []runnerconfig.Drive) []runnerconfig.DriveFacts {
 	out := make([]runnerconfig.DriveFacts, len(drives))
 	for i := range drives {

@@ -126,7 +126,6 @@ func isInteger(s string) bool {
 	return s != "" && strings.Trim(s, "-0123456789") == ""
 }
 
-// jsonFloat formats a number as encoding/json does; "" if JSON has no form for it.
 func jsonFloat(f float64) string {
 	if math.IsInf(f, 0) || math.IsNaN(f) {
 		return ""
@@ -137,7 +136,6 @@ func jsonFloat(f float64) string {
 	return strconv.FormatFloat(f, 'f', -1, 64)
 }
 
-// keyText returns the form of a scalar as a key of a JSON object.
 func keyText(n *node) (string, error) {
 	switch n.kind {
 	case stringNode, boolNode:
