@@ -38,7 +38,6 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// startTimeout is how long a machine may take until it runs.
 const startTimeout = 5 * time.Minute
 
 func main() {
@@ -81,7 +80,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	return err
 }
 
-// repeat begins again as long as somebody else was faster.
+// repeat tries again after conflicts with other clients.
 func repeat[T any](ctx context.Context, try func(context.Context) (T, error)) (T, error) {
 	for {
 		if value, err := try(ctx); !apierrors.IsConflict(err) || ctx.Err() != nil {
@@ -96,7 +95,7 @@ type session struct {
 	user            poolkind.User
 }
 
-// assign gets the user a machine of the pool and starts it.
+// assign assigns a machine of the pool to the user and starts it.
 func (s *session) assign(ctx context.Context) (string, error) {
 	machines, err := list[spec.VirtualMachine](ctx, s, machineResource, "")
 	if err != nil {
@@ -139,7 +138,7 @@ func (s *session) assign(ctx context.Context) (string, error) {
 	return d.Machine, nil
 }
 
-// open makes the file for the viewer.
+// open returns the file for the viewer.
 func (s *session) open(ctx context.Context, name string) ([]byte, error) {
 	vm, err := get[spec.VirtualMachine](ctx, s, machineResource, name)
 	if err != nil {
@@ -185,7 +184,7 @@ func (s *session) open(ctx context.Context, name string) ([]byte, error) {
 		} else if _, err := s.patch(ctx, secretResource, n.Name, "go-pools", patch); err != nil {
 			return nil, err
 		}
-		// If the machine takes longer, the password may still be right in time.
+		// If the machine takes longer, it may still apply the password in time.
 		_ = s.await(ctx, name, plan.Wait, func(vm *spec.VirtualMachine) bool {
 			return vm.Status.DisplayPasswordSerial >= plan.Serial
 		})
@@ -209,7 +208,7 @@ var (
 	secretResource  = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 )
 
-// await looks at the machine until it is as wanted.
+// await waits until the machine is as wanted.
 func (s *session) await(ctx context.Context, name string, most time.Duration, wanted func(*spec.VirtualMachine) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()

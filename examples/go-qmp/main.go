@@ -32,13 +32,13 @@ func run(ctx context.Context, args []string) error {
 	if len(args) != 1 {
 		return errors.New("usage: go-qmp SOCKET")
 	}
-	// A monitor that serves somebody else sends no greeting.
+	// A monitor with another client sends no greeting.
 	c, err := qmp.Dial(ctx, args[0], qmp.Options{Handshake: 5 * time.Second})
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	events := c.Subscribe(64) // before asking, so that nothing in between is missed
+	events := c.Subscribe(64) // before the request, so that no event in between is missed
 	fmt.Println("QEMU", c.Greeting().Version)
 
 	status, err := qmp.Do(ctx, c, qmp.QueryStatus{})

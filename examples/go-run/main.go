@@ -46,7 +46,7 @@ func run(args []string) (int, error) {
 		return runner.ExitStart, err
 	}
 
-	// The manifest and this host's places make the runner's configuration.
+	// The runner's configuration is made from the manifest and this host's directories.
 	config, err := machineconfig.ForHost(vms[0], machineconfig.Host{
 		DataDir: filepath.Join(args[2], vms[0].Name), RuntimeDir: runtimeDir, ImageRepository: args[1],
 	})
@@ -54,7 +54,7 @@ func run(args []string) (int, error) {
 		return runner.ExitStart, err
 	}
 
-	// The host says what its QEMU can do.
+	// QEMU's capabilities on this host.
 	host, err := hostprobe.Probe(context.Background(), hostprobe.Options{})
 	if err != nil {
 		return runner.ExitStart, err

@@ -15,8 +15,8 @@ import (
 	"github.com/vmop/sdk/examples/vmop-agent/agent"
 )
 
-// hostPause is how long to wait for a host that has closed its end. The kernel does
-// not wake a reader when it comes back.
+// hostPause is the interval at which a closed port is tried again: the kernel does not wake a
+// reader when the host comes back.
 const hostPause = time.Second
 
 func main() {

@@ -12,30 +12,29 @@ import (
 )
 
 const (
-	// Label is the name of the volume. Nobody looks for it.
+	// Label is the name of the volume, which setup does not check.
 	Label = "UNATTEND"
-	// WorkSuffix is what the directory has behind the image's path in which the files
-	// are while the image is made; it is gone when it is.
+	// WorkSuffix is appended to the image's path for the directory in which the files are prepared;
+	// it is removed when the image is complete.
 	WorkSuffix = ".d"
 
 	sectorSize = 2048
 )
 
-// The names of the files in the root directory of the CD: Windows' setup looks for
-// the first by itself, and for the second in the passes after it.
+// The names of the files in the root directory of the CD: Windows' setup reads the first by itself,
+// and the second in later passes.
 const (
 	AutounattendName = "autounattend.xml"
 	UnattendName     = "unattend.xml"
 )
 
-// Files are what is on the CD. nil means that it has no such file.
+// Files is the content of the CD. nil means no such file.
 type Files struct {
 	Autounattend, Unattend []byte
 }
 
-// Write makes the image, an ISO 9660 volume with Joliet and Rock Ridge names, which
-// only its owner can read. A file that is there is replaced. No error has anything of
-// what the files say.
+// Write creates the image, an ISO 9660 volume with Joliet and Rock Ridge names, readable by its
+// owner only. An existing file is replaced. Errors contain nothing of the files' content.
 func Write(path string, files Files) (err error) {
 	work := path + WorkSuffix
 	if err := os.RemoveAll(work); err != nil {
@@ -66,7 +65,7 @@ func Write(path string, files Files) (err error) {
 	if err != nil {
 		return fmt.Errorf("ISO 9660 volume: %w", err)
 	}
-	// The standard fills names with blanks, and the library does not.
+	// The standard pads names with blanks, the library does not.
 	if err := iso.Finalize(iso9660.FinalizeOptions{RockRidge: true, Joliet: true, VolumeIdentifier: fmt.Sprintf("%-32s", Label)}); err != nil {
 		return fmt.Errorf("ISO 9660 volume: %w", err)
 	}

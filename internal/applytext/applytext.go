@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Wrap escapes the bodies of the applies that go through a transport. It is for
-// a client's configuration, see [k8s.io/client-go/rest.Config.Wrap].
+// Wrap returns a transport that escapes the bodies of applies. It is for a client's configuration,
+// see [k8s.io/client-go/rest.Config.Wrap].
 func Wrap(next http.RoundTripper) http.RoundTripper { return transport{next} }
 
 type transport struct{ next http.RoundTripper }
@@ -52,11 +52,10 @@ func isApply(contentType string) bool {
 	return err == nil && kind == string(types.ApplyYAMLPatchType)
 }
 
-// Escape returns a JSON text in the form that a YAML parser reads as the same
-// value: what YAML does not admit in a document is written as an escape, and the
-// escapes of JSON that YAML does not have are written as what they stand for.
-// Keys of more than 1000 bytes stay a problem, which no YAML parser reads in
-// JSON's form. A text that is not JSON comes out as some other one that is not.
+// Escape returns a JSON text in a form that a YAML parser reads as the same value: what YAML does
+// not admit in a document is escaped, and JSON's escapes that YAML lacks are replaced by the
+// characters. Keys of more than 1000 bytes remain a problem: no YAML parser reads them in JSON's
+// form. The result for invalid JSON is invalid, too.
 func Escape(text []byte) []byte {
 	if !needed(text) {
 		return text
@@ -80,7 +79,7 @@ func Escape(text []byte) []byte {
 	return out
 }
 
-// escape copies the escape at the beginning of a text. It returns its length.
+// escape copies the escape at the beginning of a text, and returns its length.
 func escape(out, text []byte) ([]byte, int) {
 	switch text[1] {
 	case '/':
@@ -107,15 +106,14 @@ func unit(text []byte) (rune, bool) {
 	return rune(n), err == nil
 }
 
-// forbidden reports whether a character stands for something else in YAML, or for
-// nothing (YAML 1.1 §4.1.1, and the parser in use). The escapes of all of them
-// have four digits.
+// forbidden reports whether a character has another meaning, or none, in YAML (YAML 1.1 §4.1.1, and
+// the parser in use). Their escapes all have four digits.
 func forbidden(r rune) bool {
 	return r >= 0x7f && r <= 0x9f || r == 0x2028 || r == 0x2029 || r == 0xfeff || r == 0xfffe || r == 0xffff
 }
 
-// needed reports whether Escape has anything to do, in the cheapest way: most
-// texts are ASCII without such escapes.
+// needed is a cheap check whether Escape has anything to do: most texts are ASCII without such
+// escapes.
 func needed(text []byte) bool {
 	for i, c := range text {
 		if c >= 0x7f || c == '\\' && i+1 < len(text) && (text[i+1] == '/' || text[i+1] == 'u') {

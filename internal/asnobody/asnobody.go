@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// Do calls f as nobody, if the test is root's. The test must not be ended in f (FailNow):
-// that is not its goroutine.
+// Do calls f as the user nobody if the test runs as root. f must not call FailNow: it runs in
+// another goroutine.
 func Do(tb testing.TB, f func()) {
 	tb.Helper()
 	done := make(chan error)
 	go func() {
-		// The user is changed for this thread alone, which ends with the goroutine.
+		// The user changes for this thread only, which ends with the goroutine.
 		runtime.LockOSThread()
 		var errno syscall.Errno
 		if os.Geteuid() == 0 {

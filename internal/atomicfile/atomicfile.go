@@ -11,12 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Replace writes a file that only its owner can read, in place of whatever has
-// the path.
+// Replace writes a file that only its owner can read, replacing whatever has the path.
 func Replace(path string, data []byte) error { return replace(path, data, (*os.File).Sync) }
 
-// ReplaceSoon is [Replace] without waiting for the storage: a power cut within some
-// seconds may leave the old content, or none.
+// ReplaceSoon is [Replace] without waiting for the storage: after a power cut within some seconds,
+// the file may have the old content, or none.
 func ReplaceSoon(path string, data []byte) error {
 	return replace(path, data, func(*os.File) error { return nil })
 }
@@ -35,8 +34,8 @@ func replace(path string, data []byte, sync func(*os.File) error) error {
 	return nil
 }
 
-// Create makes a file with the content that fill writes, readable by its owner
-// only, and never over a file that exists: then it reports false.
+// Create creates a file with the content that fill writes, readable by its owner only. It never
+// replaces a file, in which case it reports false.
 func Create(path string, fill func(*os.File) error) (created bool, err error) {
 	if _, err := os.Lstat(path); err == nil {
 		return false, nil
@@ -60,7 +59,7 @@ func Create(path string, fill func(*os.File) error) (created bool, err error) {
 	return true, SyncDir(filepath.Dir(path))
 }
 
-// Rename gives a file that is whole its name, in place of whatever has it.
+// Rename gives a complete file its name, replacing whatever has it.
 func Rename(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err
@@ -68,8 +67,8 @@ func Rename(from, to string) error {
 	return SyncDir(filepath.Dir(to))
 }
 
-// RenameNew is [Rename], but never over a file that exists: then its error is fs.ErrExist, and
-// the file keeps the name that it has.
+// RenameNew is [Rename] that never replaces a file: then the error is fs.ErrExist, and the file
+// keeps its old name.
 func RenameNew(from, to string) error {
 	if err := renameNew(from, to); err != nil {
 		return err
@@ -97,8 +96,8 @@ func SyncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// begin writes a file beside a path and returns its name. Errors name the path:
-// nobody knows the other.
+// begin writes a temporary file beside a path and returns its name. Errors name the path instead,
+// which the user knows.
 func begin(path string, fill, sync func(*os.File) error) (string, error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
@@ -111,8 +110,7 @@ func begin(path string, fill, sync func(*os.File) error) (string, error) {
 	return f.Name(), nil
 }
 
-// reason is what the system said, without the names of the files that it was
-// said about.
+// reason returns the system's error without file names.
 func reason(err error) error {
 	var number unix.Errno
 	if errors.As(err, &number) {

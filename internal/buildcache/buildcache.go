@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Folder returns the folder of one kind of things below the cache dir, or below
-// that of the user if dir is empty, and creates it.
+// Folder returns the folder for a kind of objects below the cache dir, or the user's cache if dir
+// is empty, and creates it.
 func Folder(dir, kind string) (string, error) {
 	if dir == "" {
 		user, err := os.UserCacheDir()
@@ -33,15 +33,14 @@ func Folder(dir, kind string) (string, error) {
 	return dir, nil
 }
 
-// Lock takes an exclusive lock on a file that it creates if needed. The lock
-// ends when the file is closed by this process and by every child that inherited
-// it; the kernel does that when they die.
+// Lock takes an exclusive lock on a file, which it creates if needed. The lock ends when this
+// process and all children that inherited the file have closed it or died.
 func Lock(ctx context.Context, path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
 	}
-	// flock cannot wait with a deadline, so that the question is repeated.
+	// flock has no timeout, so it is polled.
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {

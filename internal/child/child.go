@@ -13,12 +13,12 @@ import (
 
 // Command is what [Start] starts.
 type Command struct {
-	// Name is what the program is called in messages, and its log <Name>.log.
+	// Name is the program's name in messages, and its log is <Name>.log.
 	Name string
 	// Path and Args are the program and its arguments, without its name.
 	Path string
 	Args []string
-	// Dir is where it works and where its log is. A log that exists goes on.
+	// Dir is the working directory, which also has the log. An existing log is appended to.
 	Dir string
 	// Env is its environment; nil means that of the caller.
 	Env []string
@@ -51,15 +51,15 @@ func Start(c Command) (*Process, error) {
 	}
 	started := make(chan error)
 	go func() {
-		// The kernel sends the signal when the thread ends that started the
-		// process, so that this thread has to stay.
+		// The kernel sends Pdeathsig when the thread ends that started the process, so this thread
+		// must stay.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := p.cmd.Start()
 		_ = log.Close()
 		started <- err
 		if err == nil {
-			_ = p.cmd.Wait() // its end is told by done, why it ended by its log
+			_ = p.cmd.Wait() // done reports the end, the log its reason
 			close(p.done)
 		}
 	}()
@@ -84,7 +84,7 @@ func (p *Process) Stop() {
 // Tail returns the end of the process's log.
 func (p *Process) Tail() string { return LogTail(p.logFile) }
 
-// Ended tells how the process ended; it may be asked once it has.
+// Ended returns how the process ended; it may only be called after Done is closed.
 func (p *Process) Ended() error { return fmt.Errorf("%s", p.cmd.ProcessState) }
 
 // LogTail returns the last lines of a file.

@@ -30,7 +30,7 @@ const (
 	Kubectl           = "kubectl"
 )
 
-// program is the one file that they all are links to.
+// program is the one file to which they are all links.
 const program = "kubeall"
 
 // ProgramNames returns the names of all programs.
@@ -47,22 +47,19 @@ type Programs struct {
 // Path returns the path of one of [ProgramNames].
 func (p Programs) Path(name string) string { return filepath.Join(p.Dir, name) }
 
-// BuildOptions says where the programs go. The zero value is useful.
+// BuildOptions configure the build. The zero value is useful.
 type BuildOptions struct {
-	// CacheDir is the folder below which the programs are kept. Default: the
-	// environment variable VMOP_CACHE, or "vmop" in the user's cache folder
-	// ([os.UserCacheDir]).
+	// CacheDir is the folder below which the programs are kept. Default: the environment variable
+	// VMOP_CACHE, or "vmop" in the user's cache folder ([os.UserCacheDir]).
 	CacheDir string
 	// Progress, if not nil, receives lines while the programs are built.
 	Progress io.Writer
 }
 
-// Ensure returns the programs, which it builds from the nested module tools/ if
-// the cache does not have them. Building takes about six minutes of processor
-// time, at the lowest priority, and needs the modules' proxy; finding takes no
-// time worth mentioning. Any number of processes may call it at the same time:
-// one builds, the others wait. It has to be called from a folder of this
-// repository, as tests are.
+// Ensure returns the programs. If the cache does not have them, it builds them from the nested
+// module tools/, which takes about six minutes of processor time, at the lowest priority, and needs
+// the module proxy. It may be called concurrently, also by several processes: one builds, the
+// others wait. The working directory must be within this repository, as in tests.
 func Ensure(ctx context.Context, o BuildOptions) (Programs, error) {
 	if o.Progress == nil {
 		o.Progress = io.Discard
@@ -85,10 +82,9 @@ func Ensure(ctx context.Context, o BuildOptions) (Programs, error) {
 	return p, nil
 }
 
-// cacheKind is the folder of programs below the cache.
 const cacheKind = "controlplane"
 
-// ensure is Ensure for any way to build: build has to put the program at path.
+// ensure is Ensure for any build, which must put the program at path.
 func ensure(ctx context.Context, o BuildOptions, key string, build func(ctx context.Context, path string, progress io.Writer) error) (_ Programs, err error) {
 	cache, err := buildcache.Folder(o.CacheDir, cacheKind)
 	if err != nil {
@@ -104,9 +100,9 @@ func ensure(ctx context.Context, o BuildOptions, key string, build func(ctx cont
 	}
 	defer held.Close()
 	if exists(p.Dir) {
-		return p, nil // built by another process while we waited
+		return p, nil // built by another process meanwhile
 	}
-	// The folder appears with everything in it or not at all.
+	// The folder appears complete or not at all.
 	tmp, err := os.MkdirTemp(cache, ".build-*")
 	if err != nil {
 		return Programs{}, err
@@ -128,14 +124,13 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// source is what the programs are built from.
 type source struct {
 	dir     string            // of the nested module
-	files   map[string]string // what decides on the result, by name
+	files   map[string]string // those that determine the result, by name
 	version string            // of Kubernetes
 }
 
-// sourceFiles are the files of the nested module that decide on the programs.
+// sourceFiles are the files of the nested module that determine the programs.
 var sourceFiles = []string{"go.mod", "go.sum", filepath.Join(program, "main.go")}
 
 // readSource finds the nested module in a folder above start.
@@ -167,7 +162,6 @@ func readSource(start string) (source, error) {
 	return s, nil
 }
 
-// key is the same for the same source.
 func (s source) key() string {
 	h := sha256.New()
 	for _, part := range slices.Concat(sourceFiles, s.flags()) {
@@ -179,8 +173,8 @@ func (s source) key() string {
 	return hex.EncodeToString(h.Sum(nil))[:16]
 }
 
-// flags are the flags of go build. Without a linked version, nodes and servers
-// call themselves v0.0.0-master and kubectl does not understand its own.
+// flags are the flags of go build. Without a linked version, nodes and servers report
+// v0.0.0-master, and kubectl does not understand its own.
 func (s source) flags() []string {
 	numbers := strings.Split(strings.TrimPrefix(s.version, "v"), ".")
 	const version = "k8s.io/component-base/version."
@@ -199,14 +193,13 @@ func (s source) flags() []string {
 	return []string{"-trimpath", "-buildvcs=false", "-ldflags", strings.Join(link, " ")}
 }
 
-// build compiles the program.
 func (s source) build(ctx context.Context, path string, progress io.Writer) error {
 	_, _ = fmt.Fprintf(progress, "kubeall: building Kubernetes %s for tests; this takes minutes, and happens once\n", s.version)
 	args := slices.Concat([]string{"-n", "19", "go", "build", "-v"}, s.flags(), []string{"-o", path, "./" + program})
 	cmd := exec.CommandContext(ctx, "nice", args...)
 	cmd.Dir = s.dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly")
-	// go waits for its compilers when it is asked to stop.
+	// go waits for its compilers when it is interrupted.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 30 * time.Second
 	stderr, err := cmd.StderrPipe()
@@ -223,8 +216,8 @@ func (s source) build(ctx context.Context, path string, progress io.Writer) erro
 	return nil
 }
 
-// relayProgress makes few lines of the many that go build -v prints, one for
-// each package, and returns the last of them.
+// relayProgress condenses the output of go build -v, a line for each package, and returns the last
+// line.
 func relayProgress(r io.Reader, progress io.Writer) string {
 	const keep, every = 20, 200
 	var last []string

@@ -9,15 +9,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// ports are those of a control plane.
 type ports struct{ etcd, peer, api, manager, scheduler int }
 
-// identities are all certificates.
 type identities struct {
 	store, server, accounts, frontProxy, admin, manager, scheduler, kubelets identity
 }
 
-// configure makes the certificates, the files and the command lines.
+// configure creates the certificates, the files and the command lines.
 func (c *ControlPlane) configure(at ports, o Options) error {
 	ids, err := c.issueIdentities(o)
 	if err != nil {
@@ -27,7 +25,7 @@ func (c *ControlPlane) configure(at ports, o Options) error {
 	c.config = &rest.Config{
 		Host:            host,
 		TLSClientConfig: rest.TLSClientConfig{CAData: c.authority.pem, CertData: ids.admin.certPEM, KeyData: ids.admin.keyPEM},
-		QPS:             -1, // tests are not to wait for their own client
+		QPS:             -1, // tests must not wait for their own client
 	}
 	for file, id := range map[string]identity{
 		c.Kubeconfig(): ids.admin, c.kubeconfig(ControllerManager): ids.manager, c.kubeconfig(Scheduler): ids.scheduler,
@@ -47,7 +45,6 @@ func (c *ControlPlane) configure(at ports, o Options) error {
 	return nil
 }
 
-// issueIdentities makes the authority and what it certifies.
 func (c *ControlPlane) issueIdentities(o Options) (ids identities, err error) {
 	if c.authority, err = newAuthority(c.dir); err != nil {
 		return ids, err
@@ -85,7 +82,7 @@ func (c *ControlPlane) etcdComponent(at ports, url string, ids identities) compo
 		"--unsafe-no-fsync", // nothing has to survive
 		"--listen-client-urls=" + url, "--advertise-client-urls=" + url,
 		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=default=" + peer,
-		// Certificates also tell this etcd from one of somebody else at the same port.
+		// Certificates also distinguish this etcd from another one at the same port.
 		"--cert-file=" + ids.store.certFile, "--key-file=" + ids.store.keyFile,
 		"--trusted-ca-file=" + c.authority.certFile(), "--client-cert-auth",
 		"--peer-cert-file=" + ids.store.certFile, "--peer-key-file=" + ids.store.keyFile,
@@ -119,7 +116,7 @@ func (c *ControlPlane) apiServerComponent(at ports, etcd string, ids identities,
 			"--kubelet-client-certificate="+ids.kubelets.certFile, "--kubelet-client-key="+ids.kubelets.keyFile,
 			"--kubelet-certificate-authority="+ca, "--kubelet-preferred-address-types=InternalIP")
 	}
-	if !o.Controllers { // nobody makes the account "default" that pods would need
+	if !o.Controllers { // without controllers, pods would lack the account "default"
 		args = append(args, "--disable-admission-plugins=ServiceAccount")
 	}
 	return component{name: APIServer, ready: fmt.Sprintf("https://127.0.0.1:%d/readyz", at.api), args: args}

@@ -19,19 +19,17 @@ import (
 	"github.com/vmop/sdk/internal/child"
 )
 
-// startTimeout is how long a start may take in all: a multiple of the three
-// seconds that it takes on an idle machine.
+// startTimeout limits a start: a multiple of the three seconds that it takes on an idle machine.
 const startTimeout = 2 * time.Minute
 
-// Options choose a control plane. The zero value is etcd and kube-apiserver.
+// Options configure a control plane. The zero value is etcd and kube-apiserver.
 type Options struct {
-	// Controllers runs kube-controller-manager and kube-scheduler too. Without
-	// them no object makes another, deleted owners leave their objects behind,
-	// and pods need no service account.
+	// Controllers runs kube-controller-manager and kube-scheduler too. Without them, objects of
+	// controllers are not created, dependents of deleted owners stay, and pods need no service
+	// account.
 	Controllers bool
-	// Address is one of this host's at which nodes and their pods reach the API
-	// server too. The host need not have it yet. nil means that nobody but this
-	// host reaches it.
+	// Address is an address of this host by which nodes and their pods reach the API server too.
+	// The host need not have it yet. nil means that only this host reaches it.
 	Address net.IP
 	// CacheDir and Progress are those of [BuildOptions].
 	CacheDir string
@@ -55,19 +53,19 @@ type ControlPlane struct {
 	kept    *os.File // the API server's port while it is stopped
 }
 
-// component is how a program is run and how its readiness is asked for.
+// component describes how a program is run and how its readiness is checked.
 type component struct {
 	name  string
 	args  []string
 	ready string // URL that answers 200
 }
 
-// errPortTaken tells that a port which was free a moment ago is not any more.
+// errPortTaken reports that a port that was free a moment ago was taken.
 var errPortTaken = errors.New("a port was taken by somebody else")
 
-// Start starts a control plane and waits until it is ready. If that fails, the
-// error has the end of the log of what failed. [ControlPlane.Stop] has to be
-// called; should the calling process die before, its control plane dies with it.
+// Start starts a control plane and waits until it is ready. If that fails, the error has the end of
+// the log of the program that failed. [ControlPlane.Stop] must be called; if the calling process
+// dies before, the control plane dies with it.
 func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	programs, err := Ensure(ctx, BuildOptions{CacheDir: o.CacheDir, Progress: o.Progress})
 	if err != nil {
@@ -125,7 +123,6 @@ func startOnce(ctx context.Context, programs Programs, o Options, freePorts func
 	return c, nil
 }
 
-// run starts a component and waits until it is ready.
 func (c *ControlPlane) run(ctx context.Context, comp component) error {
 	p, err := child.Start(child.Command{Name: comp.name, Path: c.programs.Path(comp.name), Args: comp.args, Dir: c.dir})
 	if err != nil {
@@ -137,15 +134,15 @@ func (c *ControlPlane) run(ctx context.Context, comp component) error {
 	return c.await(ctx, comp.name, comp.ready)
 }
 
-// Dir is the folder with the files of this control plane, such as the log of
-// each program, <name>.log. [ControlPlane.Stop] removes it.
+// Dir is the folder with the files of this control plane, such as the log of each program,
+// <name>.log. [ControlPlane.Stop] removes it.
 func (c *ControlPlane) Dir() string { return c.dir }
 
 // Programs returns the folder with kubectl and the others.
 func (c *ControlPlane) Programs() Programs { return c.programs }
 
-// Config returns the configuration of a client that may do everything and has
-// no rate limit of its own. It is the caller's to change.
+// Config returns a client configuration with all rights and no rate limit. The caller may change
+// it.
 func (c *ControlPlane) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
 // Kubeconfig returns the path of a kubeconfig file for the same user.
@@ -160,9 +157,8 @@ func (c *ControlPlane) Log(name string) string {
 	return child.LogTail(filepath.Join(c.dir, name+".log"))
 }
 
-// Kubectl runs kubectl and returns what it printed. Its error has what it said
-// on its standard error. kubectl wait gives up when an object that was just made has no
-// conditions yet; here it waits for them.
+// Kubectl runs kubectl and returns its output. The error contains its standard error. kubectl wait
+// fails for a new object without conditions yet; Kubectl waits for them.
 func (c *ControlPlane) Kubectl(ctx context.Context, args ...string) (string, error) {
 	for attempt := 0; ; attempt++ {
 		out, err := c.kubectl(ctx, args)
@@ -177,7 +173,7 @@ func (c *ControlPlane) Kubectl(ctx context.Context, args ...string) (string, err
 	}
 }
 
-// How often kubectl wait is tried again, and after which time: for a minute.
+// How often, and at which interval, kubectl wait is repeated: for a minute.
 const (
 	waitAttempts = 300
 	waitPause    = 200 * time.Millisecond
@@ -185,7 +181,7 @@ const (
 
 func (c *ControlPlane) kubectl(ctx context.Context, args []string) (string, error) {
 	cmd := exec.CommandContext(ctx, c.programs.Path(Kubectl), args...)
-	// HOME is where kubectl keeps what it knows about servers.
+	// HOME is where kubectl caches what it knows about servers.
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "HOME="+c.dir)
 	cmd.WaitDelay = 10 * time.Second
 	var stdout, stderr bytes.Buffer
@@ -196,9 +192,9 @@ func (c *ControlPlane) kubectl(ctx context.Context, args []string) (string, erro
 	return stdout.String(), nil
 }
 
-// StopAPIServer kills the API server, for tests of what works without. Its
-// objects stay in etcd. Connections to its address are refused, and nobody else gets
-// its port meanwhile, unless the kernel cannot keep it.
+// StopAPIServer kills the API server, for tests of outages. Its objects stay in etcd. Connections
+// to its address are refused, and no other process gets its port meanwhile, unless the kernel
+// cannot reserve it.
 func (c *ControlPlane) StopAPIServer() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -231,8 +227,7 @@ func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 	return nil
 }
 
-// Stop kills what runs, waits for its end and removes its files. It may be
-// called again, and does nothing then.
+// Stop kills the programs, waits for their end and removes the files. Further calls do nothing.
 func (c *ControlPlane) Stop() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -249,7 +244,7 @@ func (c *ControlPlane) Stop() error {
 	return nil
 }
 
-// releasePort gives the API server's port back. The lock is held.
+// releasePort frees the API server's port. The lock must be held.
 func (c *ControlPlane) releasePort() {
 	if c.kept != nil {
 		_ = c.kept.Close()

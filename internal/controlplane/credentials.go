@@ -14,8 +14,8 @@ type Credentials struct {
 	CertFile, KeyFile, CAFile string
 }
 
-// Credentials makes the credentials of a user in the given groups, who may serve
-// at the given addresses and names. Their files are called after file.
+// Credentials creates the credentials of a user in the given groups, also for serving at the given
+// addresses and names. file is the base name of the files.
 func (c *ControlPlane) Credentials(file, user string, groups []string, addresses []net.IP, names []string) (Credentials, error) {
 	if c.server == "" {
 		return Credentials{}, errors.New("control plane: nodes cannot reach it: Options.Address is not set")

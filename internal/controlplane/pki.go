@@ -18,7 +18,6 @@ import (
 // lifetime of the certificates; no test runs longer.
 const lifetime = 7 * 24 * time.Hour
 
-// authority is a certificate authority for one control plane.
 type authority struct {
 	dir  string // where files are written
 	cert *x509.Certificate
@@ -70,8 +69,8 @@ func newAuthority(dir string) (*authority, error) {
 func (a *authority) certFile() string { return filepath.Join(a.dir, "ca.crt") }
 func (a *authority) keyFile() string  { return filepath.Join(a.dir, "ca.key") }
 
-// issue makes a certificate for servers at the given addresses and names, and
-// for a client of the given user and groups.
+// issue creates a certificate for servers at the given addresses and names, and for a client of the
+// given user and groups.
 func (a *authority) issue(file, user string, groups []string, addresses []net.IP, names []string) (identity, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// await asks a URL until it answers well, while the named program runs.
+// await polls a URL until it answers 200, while the named program runs.
 func (c *ControlPlane) await(ctx context.Context, name, url string) error {
 	c.mu.Lock()
 	p := c.running[name]
@@ -26,8 +26,7 @@ func (c *ControlPlane) await(ctx context.Context, name, url string) error {
 	}
 	defer client.CloseIdleConnections()
 
-	// Somebody else may listen at the port that the process could not have, and
-	// never answer.
+	// Another process may listen at the port that this one did not get, and never answer.
 	asking, cancel := context.WithCancel(ctx)
 	var watch sync.WaitGroup
 	defer watch.Wait()
@@ -42,7 +41,7 @@ func (c *ControlPlane) await(ctx context.Context, name, url string) error {
 
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	var last error // says why it is not ready; that a question was broken off does not
+	var last error // why it is not ready; that a request was cancelled does not explain it
 	for {
 		err := ask(asking, client, url)
 		if err == nil {
@@ -89,8 +88,6 @@ func ask(ctx context.Context, client *http.Client, url string) error {
 	return nil
 }
 
-// freePorts returns n different ports of the loopback interface that are free
-// now.
 func freePorts(n int) ([]int, error) {
 	var ports []int
 	for range n {
@@ -104,8 +101,8 @@ func freePorts(n int) ([]int, error) {
 	return ports, nil
 }
 
-// keepPort binds a port of the loopback interface and listens to nobody, so that
-// the kernel gives it to nobody who wants any free port. It is nil if that cannot be.
+// keepPort reserves a port of the loopback interface by binding it, so that the kernel does not
+// assign it as a free port. It is nil if that fails.
 func keepPort(port int) *os.File {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

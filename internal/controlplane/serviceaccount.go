@@ -14,15 +14,15 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// tokenSeconds is how long the tokens of service accounts are valid, in seconds.
+// tokenSeconds is the validity of service accounts' tokens, in seconds.
 const tokenSeconds = 24 * 60 * 60
 
-// ServiceAccount makes a service account in the namespace default that has a cluster role,
-// and returns its configuration and a kubeconfig file with it.
+// ServiceAccount creates a service account with a cluster role in the namespace default, and
+// returns its configuration and a kubeconfig file with it.
 //
-// Programs in a cluster are service accounts: what they may do the API server has to know
-// first when it starts, and it remembers their tokens, where it verifies a client's
-// certificate, such as that of [ControlPlane.Config], anew with each request.
+// Programs in a cluster are service accounts. An API server that has just started must first learn
+// their rights, and it caches their tokens, while it verifies a client certificate, such as that of
+// [ControlPlane.Config], with each request.
 func (c *ControlPlane) ServiceAccount(ctx context.Context, name, clusterRole string) (config *rest.Config, kubeconfig string, err error) {
 	defer func() {
 		if err != nil {

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// Price is the most that a text may cost.
+// Price limits the cost of parsing a text.
 type Price struct {
-	// Memory is what any text may allocate, in bytes, and PerByte what each of its bytes
-	// may, on top.
+	// Memory is what any text may allocate, in bytes, PerByte what each of its bytes may, in
+	// addition.
 	Memory, PerByte int
-	// TimePerByte is how long each byte may take, beside the half minute that any text
-	// may: processors are busy, and a text that costs too much takes minutes.
+	// TimePerByte is how long each byte may take, in addition to half a minute for any text,
+	// because processors are busy; a text that costs too much takes minutes.
 	TimePerByte time.Duration
 }
 
-// Hold ends a test in which do, which parses the text, costs more than the price.
-// Nothing else may run beside it that allocates.
+// Hold fails a test in which do, which parses the text, costs more than the price. Nothing that
+// allocates may run concurrently.
 func (p Price) Hold(t interface{ Fatalf(string, ...any) }, text []byte, do func()) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -10,15 +10,14 @@ import (
 	"path/filepath"
 )
 
-// baseVersion changes when the steps of building the base change in a way that
-// the lists below do not show.
+// baseVersion must change when the steps of building the base change in a way that the lists below
+// do not show.
 const baseVersion = 1
 
-// baseName is the name of the base's archive in its directory.
 const baseName = "base.tar"
 
-// baseFiles are what Debian's images for containers have beside the packages:
-// without documentation, and without waiting for the disk at every package.
+// baseFiles are those of Debian's container images: without documentation, and without waiting for
+// the disk at every package.
 var baseFiles = []guestFile{
 	{"etc/dpkg/dpkg.cfg.d/docker-apt-speedup", 0o644, "force-unsafe-io\n"},
 	{"etc/dpkg/dpkg.cfg.d/docker", 0o644, "path-exclude=/usr/share/doc/*\npath-exclude=/usr/share/man/*\npath-exclude=/usr/share/info/*\npath-exclude=/usr/share/locale/*\n"},
@@ -29,18 +28,16 @@ var baseFiles = []guestFile{
 	{"etc/hostname", 0o644, ""},
 }
 
-// baseOmits are the folders that are emptied: documentation, and what apt and
-// debootstrap fetched.
+// baseOmits are the folders that are emptied: documentation, and what apt and debootstrap fetched.
 var baseOmits = []string{
 	"usr/share/doc", "usr/share/man", "usr/share/info", "usr/share/locale",
 	"var/cache/apt", "var/lib/apt/lists", "var/log",
 }
 
-// EnsureBase returns a tar archive of a minimal Debian system of a release, such as
-// trixie, with a package manager. It stands in for Debian's image
-// debian:RELEASE-slim where there is no registry to get that from. It is cached,
-// built and awaited as [Ensure] has it. The system knows no mirror; [Sources] are the
-// host's.
+// EnsureBase returns a tar archive of a minimal Debian system of a release, such as trixie, with a
+// package manager. It replaces the image debian:RELEASE-slim where no registry is available.
+// Caching and building are as in [Ensure]. The system has no mirror configured; [Sources] returns
+// the host's.
 func EnsureBase(ctx context.Context, release string, opts Options) (archive string, err error) {
 	recipe, err := json.Marshal([]any{"base", baseVersion, release, baseFiles, baseOmits})
 	if err != nil {
@@ -55,8 +52,8 @@ func EnsureBase(ctx context.Context, release string, opts Options) (archive stri
 	return filepath.Join(dir, baseName), nil
 }
 
-// Sources is the content of a sources.list for a release of Debian, which leads to
-// the mirrors that this host's apt is configured for.
+// Sources returns the content of a sources.list for a release of Debian, with the mirrors that this
+// host's apt is configured for.
 func Sources(ctx context.Context, release string) (string, error) {
 	sources, err := hostSources(ctx, release)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// builder makes one image in a work directory of its own.
+// builder builds one image in a work directory of its own.
 type builder struct {
 	dir  string
 	log  io.Writer
@@ -48,7 +48,7 @@ func (b builder) build(ctx context.Context) error {
 	return nil
 }
 
-// bootstrap makes a tree of the required packages. Options name more packages.
+// bootstrap creates a tree of the required packages. Options name more packages.
 func (b builder) bootstrap(ctx context.Context, from source, options ...string) error {
 	return b.run(ctx, "debootstrap", append(append([]string{"--variant=minbase"}, options...), from.suite, b.root(), from.site)...)
 }
@@ -74,8 +74,8 @@ func (b builder) install(ctx context.Context, sources []source) error {
 	return b.run(ctx, "chroot", append([]string{b.root(), "apt-get", "-q", "-y", "install"}, packages...)...)
 }
 
-// finish removes what belongs to the build or the host and applies the settings
-// that need the packages.
+// finish removes what belongs to the build or the host and applies the settings that need the
+// packages.
 func (b builder) finish(ctx context.Context) error {
 	if err := b.run(ctx, "chroot", b.root(), "apt-get", "clean"); err != nil {
 		return err
@@ -94,8 +94,8 @@ func (b builder) finish(ctx context.Context) error {
 	if err := os.RemoveAll(filepath.Join(b.root(), "var/lib/apt/lists")); err != nil {
 		return err
 	}
-	// Packages have brought their own versions of some files; an empty machine ID
-	// is made new at each first boot.
+	// Packages have brought their own versions of some files; an empty machine ID is generated anew
+	// at each first boot.
 	return errors.Join(
 		b.write(guestFiles),
 		b.write([]guestFile{
@@ -106,7 +106,7 @@ func (b builder) finish(ctx context.Context) error {
 	)
 }
 
-// pack turns the tree into the image's files.
+// pack creates the image's files from the tree.
 func (b builder) pack(ctx context.Context) error {
 	image := imageIn(b.result())
 	for pattern, target := range map[string]string{"vmlinuz-*": image.Kernel, "initrd.img-*": image.Initrd} {
@@ -130,15 +130,15 @@ func (b builder) write(files []guestFile) error {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return err
 		}
-		// The path may be a link to the outside of the tree (resolv.conf is, with
-		// some packages): replace, never follow.
+		// The path may be a link out of the tree (resolv.conf is, with some packages): replace,
+		// never follow.
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 		if err := os.WriteFile(path, []byte(f.Content), os.FileMode(f.Mode)); err != nil {
 			return err
 		}
-		// Whatever the umask is.
+		// Regardless of the umask.
 		if err := os.Chmod(path, os.FileMode(f.Mode)); err != nil {
 			return err
 		}
@@ -146,9 +146,9 @@ func (b builder) write(files []guestFile) error {
 	return nil
 }
 
-// run runs a tool in a mount namespace of its own: debootstrap mounts /proc and
-// /sys in the tree, and these mounts vanish with it however it ends. When ctx
-// ends, the whole process group is killed.
+// run runs a tool in a mount namespace of its own: debootstrap mounts /proc and /sys in the tree,
+// and these mounts vanish with it however it ends. When ctx ends, the whole process group is
+// killed.
 func (b builder) run(ctx context.Context, name string, args ...string) error {
 	tail := &tailWriter{}
 	cmd := exec.CommandContext(ctx, name, args...)

@@ -12,10 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// removeTree removes a work directory. The build makes no mounts in the host's
-// mount namespace, but what is under dir may have been made by something else,
-// and removing the files of a mounted /dev or /sys would be worse than leaving
-// garbage: mounts are taken down first, and if one remains nothing is removed.
+// removeTree removes a work directory. The build mounts nothing in the host's mount namespace, but
+// another program may have, and removing the files of a mounted /dev or /sys would be worse than
+// leaving garbage: mounts are unmounted first, and if one remains nothing is removed.
 func removeTree(dir string) error {
 	mounts, err := mountsUnder(dir)
 	if err != nil {

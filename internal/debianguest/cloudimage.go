@@ -13,16 +13,15 @@ import (
 
 const (
 	mebibyte = 1 << 20
-	// espSize is that of the EFI system partition, which is in front of the root.
+	// espSize is that of the EFI system partition, which precedes the root.
 	espSize = 64 * mebibyte
 	// rootOffset is where the root file system begins, in bytes.
 	rootOffset = mebibyte + espSize
 )
 
-// WriteCloudImage writes a qcow2 image that is booted by UEFI firmware from its own
-// boot loader's partition, as the images that distributions publish for clouds are:
-// partitions 1, the root, and 15, of EFI, in a GUID partition table. It needs sgdisk,
-// dd and qemu-img, and what package efiboot needs.
+// WriteCloudImage writes a qcow2 image that UEFI firmware boots from a boot loader in its own
+// partition, like the cloud images of distributions: partitions 1, the root, and 15, of EFI, in a
+// GUID partition table. It needs sgdisk, dd, qemu-img, and the requirements of package efiboot.
 func (i Image) WriteCloudImage(ctx context.Context, file string) (err error) {
 	dir, err := os.MkdirTemp(filepath.Dir(file), "cloudimage-")
 	if err != nil {
@@ -63,5 +62,4 @@ func (i Image) WriteCloudImage(ctx context.Context, file string) (err error) {
 	return nil
 }
 
-// kibibytes is a size in sgdisk's notation.
 func kibibytes(bytes int64) string { return fmt.Sprint(bytes>>10, "K") }

@@ -11,55 +11,51 @@ import (
 	"github.com/vmop/sdk/internal/buildcache"
 )
 
-// Image is a built guest. Its files belong to the cache: open them read-only,
-// and boot from an overlay.
+// Image is a built guest. Its files belong to the cache: open them read-only, and boot from an
+// overlay.
 type Image struct {
 	// Kernel is the path of a bzImage for -kernel.
 	Kernel string
-	// Initrd is the path of the initial RAM disk for -initrd. It has drivers for
-	// virtio-blk-pci only.
+	// Initrd is the path of the initial RAM disk for -initrd. It has drivers for virtio-blk-pci
+	// only.
 	Initrd string
-	// Disk is the path of the root file system: a raw image, sparse, 2 GiB, ext4
-	// without a partition table. It must be the guest's first virtio-blk disk.
+	// Disk is the path of the root file system: a raw image, sparse, 2 GiB, ext4 without a
+	// partition table. It must be the guest's first virtio-blk disk.
 	Disk string
-	// Append is the kernel command line: root on /dev/vda, console on ttyS0. On a
-	// busy host, an emulated timer may be too late for the kernel, which takes it
-	// for broken and, with interrupt remapping, panics: no_timer_check.
+	// Append is the kernel command line: root on /dev/vda, console on ttyS0, no_timer_check. On a
+	// busy host, an emulated timer may be so late that the kernel takes it for broken and, with
+	// interrupt remapping, panics.
 	Append string
 }
 
-// WithoutCloudInit is a word for the kernel command line of a test that does not
-// need cloud-init: most of the time that the guest takes to boot is cloud-init's.
+// WithoutCloudInit is a word for the kernel command line of a test that does not need cloud-init,
+// which takes most of the boot time.
 const WithoutCloudInit = "cloud-init=disabled"
 
-// Options say where and how to build.
+// Options configure the build.
 type Options struct {
-	// CacheDir is where built images are kept. Empty means vmop/debianguest in
-	// os.UserCacheDir.
+	// CacheDir is where built images are kept. Empty means vmop/debianguest in os.UserCacheDir.
 	CacheDir string
-	// Log receives the output of the tools that build the image. Nil discards it;
-	// the end of a failing tool's output is part of the error in any case.
+	// Log receives the output of the tools that build the image. Nil discards it; the end of a
+	// failing tool's output is part of the error in any case.
 	Log io.Writer
 }
 
-// ErrNotRoot says that the guest or the base is not in the cache and that building
-// it needs root, which this process is not.
+// ErrNotRoot reports that the guest or the base is not in the cache and that building it needs
+// root.
 var ErrNotRoot = errors.New("building it needs root: run the test once as root, then the cached image is used")
 
-// The names of an image's files in its directory.
 const (
 	kernelName = "vmlinuz"
 	initrdName = "initrd.img"
 	diskName   = "disk.raw"
 )
 
-// Ensure returns the guest image, building it first if the cache does not have
-// one of the present recipe. Concurrent callers, also of other processes, wait
-// for the one that builds; ctx bounds the waiting and the building. An
-// interrupted build leaves nothing that a later one would use.
+// Ensure returns the guest image, and builds it if the cache does not have one of the present
+// recipe. Concurrent callers, also of other processes, wait for the one that builds; ctx limits the
+// wait and the build. Nothing of an interrupted build is used later.
 //
-// Building needs root ([ErrNotRoot]), a Debian 12 host, and the packages
-// debootstrap and e2fsprogs.
+// Building needs root ([ErrNotRoot]), a Debian 12 host, and the packages debootstrap and e2fsprogs.
 func Ensure(ctx context.Context, opts Options) (Image, error) {
 	image, err := ensure(ctx, opts)
 	if err != nil {
@@ -76,8 +72,8 @@ func ensure(ctx context.Context, opts Options) (Image, error) {
 	return imageIn(dir), nil
 }
 
-// cached returns the directory of what the cache has under a hash, and has it
-// built before if there is none. It appears by a rename, complete or not at all.
+// cached returns the cache's directory for a hash, building it if necessary. It appears by a
+// rename, complete or not at all.
 func cached(ctx context.Context, opts Options, hash string, build func(builder, context.Context) error) (string, error) {
 	if opts.CacheDir == "" {
 		folder, err := buildcache.Folder("", "debianguest")
@@ -109,8 +105,8 @@ func cached(ctx context.Context, opts Options, hash string, build func(builder, 
 		return dir, nil
 	}
 
-	// Whoever holds the lock is the only one to build this recipe, so that every
-	// work directory that is there was left behind by an interrupted build.
+	// Only the holder of the lock builds this recipe, so any work directory was left behind by an
+	// interrupted build.
 	pattern := hash + ".build-"
 	stale, err := filepath.Glob(filepath.Join(opts.CacheDir, pattern+"*"))
 	if err != nil {

@@ -10,14 +10,12 @@ import (
 // release is the Debian release of the guest, and of the host.
 const release = "bookworm"
 
-// source is one suite of a Debian mirror.
 type source struct {
 	site, suite string
 }
 
-// hostSources asks the host's apt where it gets Debian's packages, so that what is
-// built of a release comes from the same mirrors. The first source is the release
-// itself.
+// hostSources asks the host's apt for its Debian mirrors, so that what is built of a release comes
+// from the same mirrors. The first source is the release itself.
 func hostSources(ctx context.Context, of string) ([]source, error) {
 	cmd := exec.CommandContext(ctx, "apt-get", "indextargets", "--format", "$(SITE) $(RELEASE) $(COMPONENT)", "Created-By: Packages")
 	out, err := cmd.Output()
@@ -31,9 +29,8 @@ func hostSources(ctx context.Context, of string) ([]source, error) {
 	return ofRelease(sources, of), nil
 }
 
-// debianSources picks from lines of site, suite and component those of the
-// release, its updates and its security fixes. Without the release itself there
-// are none.
+// debianSources selects from lines of site, suite and component those of the release, its updates
+// and its security fixes. Without the release itself there are none.
 func debianSources(targets string) []source {
 	var base, others []source
 	seen := map[source]bool{}
@@ -60,8 +57,8 @@ func debianSources(targets string) []source {
 	return append(base, others...)
 }
 
-// ofRelease is what the mirrors have of another release: each has the same suites of
-// every release that is maintained.
+// ofRelease returns the sources of another release: each mirror has the same suites of every
+// maintained release.
 func ofRelease(sources []source, of string) []source {
 	out := make([]source, len(sources))
 	for i, s := range sources {
@@ -70,7 +67,6 @@ func ofRelease(sources []source, of string) []source {
 	return out
 }
 
-// aptList is the content of a sources.list.
 func aptList(sources []source) string {
 	var b strings.Builder
 	for _, s := range sources {

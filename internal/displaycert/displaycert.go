@@ -20,8 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Make makes keys at random, and returns what a Secret has of them, as cert-manager
-// names it.
+// Make generates random keys and returns the data of a Secret with cert-manager's names.
 func Make(c *reconcile.Certificate) (map[string][]byte, error) {
 	data, err := generate(c)
 	if err != nil {
@@ -50,7 +49,7 @@ func generate(c *reconcile.Certificate) (map[string][]byte, error) {
 	server := &x509.Certificate{
 		SerialNumber: serials[1], Subject: pkix.Name{CommonName: c.CommonName},
 		NotBefore: c.NotBefore, NotAfter: c.NotAfter, BasicConstraintsValid: true,
-		// Older GnuTLS, and QEMU by it, want servers to have both.
+		// Older GnuTLS, and hence QEMU, requires both of servers.
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}

@@ -2,11 +2,11 @@
 // somebody meant.
 package editdistance
 
-// tooLong is the length in bytes from which on a word is no misspelling of another one.
+// tooLong is the length in bytes from which a word is not considered a misspelling.
 const tooLong = 64
 
-// Between is the number of bytes that are missing, too many, wrong or swapped with their
-// neighbour. Of words that are too long it is the sum of their lengths.
+// Between returns the number of bytes that are missing, superfluous, wrong or swapped with their
+// neighbour. For words that are too long it is the sum of their lengths.
 func Between(a, b string) int {
 	if len(a) > tooLong || len(b) > tooLong {
 		return len(a) + len(b)

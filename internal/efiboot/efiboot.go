@@ -16,12 +16,11 @@ import (
 	"strings"
 )
 
-// stub is what makes a UEFI application of a kernel.
+// stub makes a kernel a UEFI application.
 const stub = "/usr/lib/systemd/boot/efi/linuxx64.efi.stub"
 
-// WriteSystemPartition makes a file with a FAT file system of size bytes, a multiple of
-// KiB, whose one file is the UEFI application that firmware looks for. It contains
-// kernel, initrd and command line.
+// WriteSystemPartition creates a file with a FAT file system of size bytes, a multiple of KiB. Its
+// only file is the UEFI application that firmware boots, with kernel, initrd and command line.
 func WriteSystemPartition(ctx context.Context, file string, size int64, kernel, initrd, commandLine string) (err error) {
 	dir, err := os.MkdirTemp("", "efiboot-")
 	if err != nil {
@@ -33,7 +32,7 @@ func WriteSystemPartition(ctx context.Context, file string, size int64, kernel, 
 		return err
 	}
 	args := []string{}
-	// The stub looks for these sections; they must not overlap in memory.
+	// The stub reads these sections; they must not overlap in memory.
 	for _, s := range []struct {
 		name, file string
 		address    int64

@@ -12,13 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// step is how much is copied between two looks at the context, in bytes.
+// step is the number of bytes between two checks of the context.
 const step = 16 << 20
 
-// Copy copies a file to a path where there is none, as a clone that shares its
-// blocks where the file system has that, and else without its holes. The copy is
-// on the storage when it returns. done is told how many bytes were looked at since
-// it was told last.
+// Copy copies a file to a path that does not exist, as a clone that shares its blocks if the file
+// system supports that, and otherwise without its holes. The copy is on the storage when it
+// returns. done is called with the number of bytes processed since its last call.
 func Copy(ctx context.Context, from, to string, done func(int64)) error {
 	src, err := os.Open(from)
 	if err != nil {
@@ -28,7 +27,7 @@ func Copy(ctx context.Context, from, to string, done func(int64)) error {
 	return CopyFrom(ctx, src, to, done)
 }
 
-// CopyFrom is [Copy] of a file that is open.
+// CopyFrom is [Copy] of an open file.
 func CopyFrom(ctx context.Context, src *os.File, to string, done func(int64)) error {
 	dst, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -41,11 +40,11 @@ func CopyFrom(ctx context.Context, src *os.File, to string, done func(int64)) er
 	return nil
 }
 
-// clone has a file share all blocks of another one (ioctl_ficlone(2)). Its error says that
-// the file system does not do so; then nothing has changed.
+// clone has a file share all blocks of another one (ioctl_ficlone(2)). It fails without a change if
+// the file system does not support that.
 func clone(dst, src *os.File) error { return unix.IoctlFileClone(int(dst.Fd()), int(src.Fd())) }
 
-// fill fills an empty file with another one, by clone if that does it.
+// fill fills an empty file with another one, by clone if possible.
 func fill(ctx context.Context, dst, src *os.File, clone func(dst, src *os.File) error, done func(int64)) error {
 	info, err := src.Stat()
 	if err != nil {
@@ -86,8 +85,8 @@ func fill(ctx context.Context, dst, src *os.File, clone func(dst, src *os.File) 
 	return nil
 }
 
-// extent is the next part of a file that is no hole, from a position on: an empty
-// one at its end. A file system that knows of no holes has none.
+// extent returns the next part of a file, from a position on, that is not a hole, an empty one at
+// its end. Without support by the file system there are no holes.
 func extent(f *os.File, from, size int64) (start, end int64, err error) {
 	start, err = unix.Seek(int(f.Fd()), from, unix.SEEK_DATA)
 	switch {

@@ -5,16 +5,16 @@ import (
 	"os"
 )
 
-// Align is the unit to which the size of a raw disk image is rounded up, in bytes: the
-// page and the sector of today's disks.
+// Align is the unit to which the size of a raw disk image is rounded up, in bytes: the page and the
+// sector of current disks.
 const Align = 4096
 
-// Aligned is the size of the image of a disk that is to have so many bytes.
+// Aligned returns the size of the image of a disk with so many bytes.
 func Aligned(size int64) int64 { return (size + Align - 1) / Align * Align }
 
-// Grow makes a raw image as large as a disk of a size needs. What it has stays where it
-// is, and what is new reads as zeros; one that is large enough is left alone. It is on
-// the storage when Grow returns.
+// Grow extends a raw image to the size that a disk needs. Existing content stays, and new space
+// reads as zeros; an image that is large enough is left alone. The change is on the storage when
+// Grow returns.
 func Grow(f *os.File, size int64) error {
 	info, err := f.Stat()
 	if err != nil || info.Size() >= size {

@@ -11,10 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Over writes what a file or block device has from a position to size over the same part
-// of another one, which may have anything there: what is zero, or a hole, is made to be
-// zero, where that can be by giving its space back. done is told how many bytes were
-// looked at since it was told last. What is written is on the storage when dst was synced.
+// Over copies a file or block device, from a position to size, over the same part of another one,
+// whose content is arbitrary: zeros and holes become zeros, if possible by deallocation. done is
+// called with the number of bytes processed since its last call. The caller must sync dst.
 func Over(ctx context.Context, dst, src *os.File, from, size int64, done func(int64)) error {
 	buf := make([]byte, 1<<20)
 	for at := from; at < size; {
@@ -64,8 +63,8 @@ func overWith(ctx context.Context, dst *os.File, p []byte, at int64) error {
 	return nil
 }
 
-// run is how many of the first bytes of p, which are at a position of a file, are in
-// blocks that are alike: of zeros, or not.
+// run returns how many of the first bytes of p, which are at a position of a file, are in blocks of
+// the same sort: zeros, or not.
 func run(p []byte, at int64) (n int, zero bool) {
 	for n < len(p) {
 		block := min(hole-int((at+int64(n))%hole), len(p)-n)
@@ -80,18 +79,18 @@ func run(p []byte, at int64) (n int, zero bool) {
 	return n, zero
 }
 
-// zeroStep is how much is made zero between two looks at the context, in bytes: a device
-// that has no command for it writes it all.
+// zeroStep is the number of bytes between two checks of the context: a device without a command for
+// zeroing writes them all.
 const zeroStep = 256 << 20
 
-// Zero makes a part of a file or block device zero, from a position to another one, and
-// gives its space back where what is given back reads as zeros.
+// Zero makes a part of a file or block device zero, from one position to another, and deallocates
+// it where deallocated space reads as zeros.
 func Zero(ctx context.Context, f *os.File, from, to int64) error {
 	for from < to {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		// Neither a device nor the cache of one knows of less than a block.
+		// Neither a device nor its cache can deallocate less than a block.
 		n := min(hole-from%hole, to-from)
 		if n == hole {
 			n = min((to-from)/hole*hole, zeroStep)
@@ -106,8 +105,8 @@ func Zero(ctx context.Context, f *os.File, from, to int64) error {
 
 func zeroPart(f *os.File, at, n int64, blocks bool) error {
 	if blocks {
-		// Of a block device the first one fails unless it reads as zeros afterwards,
-		// and the second one writes where the device has no command (blkdev_fallocate).
+		// For a block device, the first mode fails unless it reads as zeros afterwards, and the
+		// second one writes zeros if the device has no command (blkdev_fallocate).
 		for _, mode := range []uint32{unix.FALLOC_FL_PUNCH_HOLE, unix.FALLOC_FL_ZERO_RANGE} {
 			err := unix.Fallocate(int(f.Fd()), mode|unix.FALLOC_FL_KEEP_SIZE, at, n)
 			if err == nil {

@@ -7,13 +7,13 @@ import (
 	"os"
 )
 
-// Same reports whether the first size bytes of two files or block devices are alike. With
-// a limit it looks at so many bytes that are not zero, and believes the rest. done is told
-// how many bytes were looked at since it was told last.
+// Same reports whether the first size bytes of two files or block devices are equal. With a limit,
+// it compares only that many non-zero bytes. done is called with the number of bytes processed
+// since its last call.
 func Same(ctx context.Context, a, b *os.File, size, limit int64, done func(int64)) (bool, error) {
 	bufA, bufB := make([]byte, 1<<20), make([]byte, 1<<20)
 	for at, seen := int64(0), int64(0); at < size && (limit <= 0 || seen < limit); {
-		// What is a hole in both is zero in both.
+		// A hole in both is zero in both.
 		dataA, _, err := extent(a, at, size)
 		if err != nil {
 			return false, err

@@ -2,14 +2,13 @@ package filecopy
 
 import "os"
 
-// hole is the unit in which zeros are left out, in bytes: a page, and a block of most
-// file systems.
+// hole is the unit in which zeros are left out, in bytes: a page, and a block of most file systems.
 const hole = 4096
 
 var zeros [hole]byte
 
-// Sparse writes a file one after the other, and leaves out blocks of zeros: the file must
-// have none but zeros from there on.
+// Sparse writes a file sequentially and leaves out blocks of zeros: the file must be zero from At
+// on.
 type Sparse struct {
 	File *os.File
 	// At is where the next byte goes.
@@ -33,5 +32,5 @@ func (s *Sparse) Write(p []byte) (int, error) {
 	return done, nil
 }
 
-// Flush makes the file as long as what was written.
+// Flush extends the file to what was written.
 func (s *Sparse) Flush() error { return s.File.Truncate(s.At) }

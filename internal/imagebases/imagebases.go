@@ -10,15 +10,15 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// Base is an image that recipes stand on.
+// Base is an image that recipes are based on.
 type Base struct {
-	// Name is what recipes call it, with a tag: debian:trixie-slim.
+	// Name is the recipes' name for it, with a tag: debian:trixie-slim.
 	Name string
-	// Image is which one that is, and the registry that has it.
+	// Image is its digest and registry.
 	Image name.Digest
 }
 
-// tagged is the image as the registry has it under the tag of its name now.
+// tagged returns the image with the tag of its name.
 func (b Base) tagged() (name.Tag, error) {
 	_, tag, is := strings.Cut(b.Name, ":")
 	if !is {
@@ -44,8 +44,8 @@ func Read(file string) ([]Base, error) {
 	return bases, nil
 }
 
-// Renew asks the registries which images the names lead to now, and writes that into
-// the file, of which everything else stays. It returns the bases that have changed.
+// Renew asks the registries for the present digests of the names, and updates them in the file,
+// leaving everything else. It returns the bases that have changed.
 func Renew(ctx context.Context, file string, options ...remote.Option) ([]Base, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -80,7 +80,6 @@ func Renew(ctx context.Context, file string, options ...remote.Option) ([]Base, 
 	return changed, os.WriteFile(file, []byte(strings.Join(all, "\n")+"\n"), 0o644)
 }
 
-// lines are the lines of a text, without their ends.
 func lines(text string) []string { return strings.Split(strings.TrimSuffix(text, "\n"), "\n") }
 
 // parse reads a line, and reports whether it names an image.

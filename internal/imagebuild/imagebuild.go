@@ -20,38 +20,37 @@ import (
 	"github.com/vmop/sdk/internal/debianguest"
 )
 
-// The releases of Debian that images stand on.
+// The releases of Debian that images are based on.
 const (
 	// Release is the one that the recipes name.
 	Release = "trixie"
-	// OldRelease is the one before it, with QEMU 7.2. Recipes for any release may
-	// take something from it.
+	// OldRelease is the previous one, with QEMU 7.2. Recipes for any release may copy from it.
 	OldRelease = "bookworm"
 )
 
-// DebianImage is the image of a release that recipes stand on.
+// DebianImage returns the image of a release that recipes are based on.
 func DebianImage(release string) string { return "docker.io/library/debian:" + release + "-slim" }
 
 // GoImage is the image that recipes compile in.
 const GoImage = "docker.io/library/golang:1.26-" + Release
 
-// Where images have what is this host's.
+// Where files of this host are mounted in images.
 const (
-	// modules are the modules that it has fetched.
+	// modules has the Go modules that it has fetched.
 	modules = "/var/cache/go-modules"
-	// sourcesMount are its sources of Debian's packages, a file for each release.
+	// sourcesMount has its sources of Debian packages, a file for each release.
 	sourcesMount = "/var/cache/apt/sources"
 )
 
-// Version is what the programs in the images say that they are.
+// Version is the version that the programs in the images report.
 const Version = "test"
 
-// epoch is the time of all files in the images, and of these, in seconds since 1970.
+// epoch is the time of all files in the images, and of the images, in seconds since 1970.
 const epoch = 1
 
-// Options say what is built from and where.
+// Options configure the builds.
 type Options struct {
-	// Context is the folder that recipes copy from, and that their names start at.
+	// Context is the folder that recipes copy from, and that their names are relative to.
 	Context string
 	// Progress receives a line for each image. Nil discards it.
 	Progress io.Writer
@@ -60,23 +59,22 @@ type Options struct {
 // Builder builds images, and keeps them until it is closed.
 type Builder struct {
 	options Options
-	// cache is where is kept what is slow to get.
+	// cache keeps what is slow to fetch.
 	cache string
-	// work is the folder of this builder alone, and lock tells others that it is
-	// in use.
+	// work is the folder of this builder alone, lock marks it as in use.
 	work string
 	lock *os.File
-	// mounts are the arguments of buildah that mount what belongs to this host.
+	// mounts are buildah's arguments for mounts from this host.
 	mounts []string
 }
 
-// Config is what an image says about running it.
+// Config is an image's configuration for running it.
 type Config struct {
 	User       string
 	Entrypoint []string
 }
 
-// Container is a container that does not run, made from an image.
+// Container is a container that does not run, created from an image.
 type Container struct {
 	// Root is the folder with its files.
 	Root string
@@ -85,7 +83,7 @@ type Container struct {
 	name    string
 }
 
-// Check tells what building would miss on this host, or nil.
+// Check reports what building lacks on this host, or nil.
 func Check() error {
 	if os.Geteuid() != 0 {
 		return errors.New("building images needs root: run \"sudo make test-e2e\"")
@@ -96,8 +94,8 @@ func Check() error {
 	return nil
 }
 
-// New makes the images that recipes stand on. The builder has to be closed; what
-// one leaves that was killed is removed by the next.
+// New creates the images that recipes are based on. The builder must be closed; the remains of a
+// killed one are removed by the next.
 func New(ctx context.Context, o Options) (_ *Builder, err error) {
 	if err := Check(); err != nil {
 		return nil, err
@@ -138,7 +136,7 @@ ENV PATH=/go/bin:/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr
 	return b, nil
 }
 
-// prepare makes the image of a release that recipes stand on.
+// prepare creates the base image of a release.
 func (b *Builder) prepare(ctx context.Context, release string) error {
 	list, err := debianguest.Sources(ctx, release)
 	if err != nil {
@@ -162,7 +160,7 @@ func (b *Builder) Close() error {
 
 // Build builds an image by a recipe, a file of the context, on a release of Debian.
 func (b *Builder) Build(ctx context.Context, recipe, release, name string) error {
-	// apt does not wait for another that fetches packages.
+	// apt does not wait for another one that fetches packages.
 	turn, err := buildcache.Lock(ctx, b.path("debs.lock"))
 	if err != nil {
 		return err
@@ -177,20 +175,20 @@ func (b *Builder) Build(ctx context.Context, recipe, release, name string) error
 	return nil
 }
 
-// Push copies an image to a registry that speaks http.
+// Push copies an image to a registry by plain HTTP.
 func (b *Builder) Push(ctx context.Context, name, to string) error {
 	_, err := b.buildah(ctx, "push", "--quiet", "--tls-verify=false", name, "docker://"+to)
 	return err
 }
 
-// Digest is what names an image with all that is in it.
+// Digest returns an image's digest.
 func (b *Builder) Digest(ctx context.Context, name string) (string, error) {
 	out, err := b.buildah(ctx, "inspect", "--type", "image", "--format", "{{.FromImageDigest}}", name)
 	return strings.TrimSpace(out), err
 }
 
-// Script builds the images by scripts/images, with settings of its as NAME=value, on
-// bases that a registry has that speaks http.
+// Script builds the images by scripts/images, with settings for it as NAME=value, on the bases of a
+// registry by plain HTTP.
 func (b *Builder) Script(ctx context.Context, settings ...string) error {
 	turn, err := buildcache.Lock(ctx, b.path("debs.lock"))
 	if err != nil {
@@ -208,7 +206,7 @@ func (b *Builder) Script(ctx context.Context, settings ...string) error {
 	return err
 }
 
-// Config reads what an image says about running it.
+// Config reads an image's configuration for running it.
 func (b *Builder) Config(ctx context.Context, name string) (Config, error) {
 	out, err := b.buildah(ctx, "inspect", "--type", "image", name)
 	if err != nil {
@@ -225,14 +223,14 @@ func (b *Builder) Config(ctx context.Context, name string) (Config, error) {
 	return v.OCIv1.Config, nil
 }
 
-// Export writes an image to an archive of docker's format, which "ctr images
-// import" and others read. The file must not exist.
+// Export writes an image to an archive in docker's format, which "ctr images import" and others
+// read. The file must not exist.
 func (b *Builder) Export(ctx context.Context, name, file string) error {
 	_, err := b.buildah(ctx, "push", "--quiet", name, "docker-archive:"+file+":"+name)
 	return err
 }
 
-// Container makes a container from an image.
+// Container creates a container from an image.
 func (b *Builder) Container(ctx context.Context, image string) (*Container, error) {
 	name, err := b.buildah(ctx, "from", "--pull-never", image)
 	if err != nil {
@@ -246,18 +244,16 @@ func (b *Builder) Container(ctx context.Context, image string) (*Container, erro
 	return &Container{Root: strings.TrimSpace(root), builder: b, name: name}, nil
 }
 
-// Run runs a command in the container, as the user of its image, and returns what
-// it printed.
+// Run runs a command in the container, as the user of its image, and returns its output.
 func (c *Container) Run(ctx context.Context, command ...string) (string, error) {
 	return c.builder.buildah(ctx, append([]string{"run", c.name, "--"}, command...)...)
 }
 
-// path is a file of the cache.
 func (b *Builder) path(elements ...string) string {
 	return filepath.Join(append([]string{b.cache}, elements...)...)
 }
 
-// takeFolder makes the builder's folder, and removes unused ones.
+// takeFolder creates the builder's folder, and removes unused ones.
 func (b *Builder) takeFolder(ctx context.Context) (err error) {
 	// A folder without its lock would be taken for an unused one.
 	turn, err := buildcache.Lock(ctx, b.path("lock"))
@@ -270,11 +266,11 @@ func (b *Builder) takeFolder(ctx context.Context) (err error) {
 		return err
 	}
 	now, cancel := context.WithCancel(ctx)
-	cancel() // who has a lock is not waited for
+	cancel() // a held lock is not waited for
 	for _, folder := range folders {
 		lock, err := buildcache.Lock(now, filepath.Join(folder, "lock"))
 		if errors.Is(err, context.Canceled) || errors.Is(err, fs.ErrNotExist) {
-			continue // another uses it, or removes it
+			continue // another builder uses it, or removes it
 		}
 		if err == nil {
 			err = errors.Join(os.RemoveAll(folder), lock.Close())
@@ -296,12 +292,11 @@ func (b *Builder) takeFolder(ctx context.Context) (err error) {
 // temporary is the folder for buildah's temporary files, which are large.
 func (b *Builder) temporary() string { return filepath.Join(b.work, "tmp") }
 
-// sources is the folder with the lists of sources of packages.
 func (b *Builder) sources() string { return filepath.Join(b.work, "sources") }
 
-// prepareMounts collects what of this host the images are built with.
+// prepareMounts collects what the builds need of this host.
 func (b *Builder) prepareMounts(ctx context.Context) error {
-	// The recipe fetches what it needs from what this host has fetched.
+	// The recipes take Go modules from this host's cache.
 	if _, err := b.run(ctx, b.options.Context, "go", "mod", "download"); err != nil {
 		return err
 	}
@@ -328,7 +323,7 @@ func (b *Builder) prepareMounts(ctx context.Context) error {
 	return nil
 }
 
-// build builds an image that others stand on, by the text of a recipe.
+// build builds a base image by the text of a recipe.
 func (b *Builder) build(ctx context.Context, name, dir, recipe string) error {
 	file := filepath.Join(b.work, "Dockerfile")
 	if err := os.WriteFile(file, []byte(recipe), 0o600); err != nil {
@@ -343,21 +338,20 @@ func (b *Builder) buildImage(ctx context.Context, args []string, dir string) err
 	return err
 }
 
-// buildah runs buildah with a storage of its own. The storage driver and the
-// isolation are those that work in any container and on any file system.
+// buildah runs buildah with a storage of its own. The storage driver and the isolation work in any
+// container and on any file system.
 func (b *Builder) buildah(ctx context.Context, args ...string) (string, error) {
 	storage := []string{"--root", filepath.Join(b.work, "storage"), "--runroot", filepath.Join(b.work, "run"), "--storage-driver", "vfs"}
 	return b.run(ctx, "", "buildah", append(storage, args...)...)
 }
 
-// run runs a program in a mount namespace of its own, so that its mounts vanish
-// with it, and returns what it printed. When ctx ends, it is killed with all that
-// it started.
+// run runs a program in a mount namespace of its own, so that its mounts vanish with it, and
+// returns its output. When ctx ends, it is killed with all its children.
 func (b *Builder) run(ctx context.Context, dir, name string, args ...string) (string, error) {
 	return b.runWith(ctx, nil, dir, name, args...)
 }
 
-// runWith does so with further variables of the environment, as NAME=value.
+// runWith adds variables to the environment, as NAME=value.
 func (b *Builder) runWith(ctx context.Context, env []string, dir, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	var stdout, stderr bytes.Buffer
@@ -374,7 +368,6 @@ func (b *Builder) runWith(ctx context.Context, env []string, dir, name string, a
 	return stdout.String(), nil
 }
 
-// tail is the end of a program's output, for an error.
 func tail(text string) string {
 	const limit = 4096
 	return text[max(0, len(text)-limit):]

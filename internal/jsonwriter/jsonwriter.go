@@ -8,19 +8,19 @@ import (
 	"strconv"
 )
 
-// Writer appends to JSON. Members and items get their commas by themselves.
+// Writer appends to JSON, with the commas between members and items.
 type Writer struct {
 	out []byte
 	err error
 }
 
-// New is a writer with room for so many bytes, which may be exceeded.
+// New returns a writer with an initial capacity in bytes.
 func New(room int) *Writer { return &Writer{out: make([]byte, 0, room)} }
 
-// Result is what was written, and the first error that there was.
+// Result returns what was written, and the first error.
 func (w *Writer) Result() ([]byte, error) { return w.out, w.err }
 
-// Fail notes an error, unless there is none or was one before.
+// Fail records an error, unless it is nil or one is recorded already.
 func (w *Writer) Fail(err error) {
 	if w.err == nil {
 		w.err = err
@@ -36,7 +36,7 @@ func (w *Writer) Open(bracket byte) {
 // Close ends what [Writer.Open] has begun.
 func (w *Writer) Close(bracket byte) { w.out = append(w.out, bracket) }
 
-// comma separates a key or value from what is before it.
+// comma separates a key or value from the previous one.
 func (w *Writer) comma() {
 	if n := len(w.out); n > 0 {
 		switch w.out[n-1] {
@@ -77,7 +77,7 @@ func (w *Writer) String(s string) {
 	w.out = append(w.out, '"')
 }
 
-// Int writes a whole number.
+// Int writes an integer.
 func (w *Writer) Int(n int64) {
 	w.comma()
 	w.out = strconv.AppendInt(w.out, n, 10)
@@ -95,7 +95,7 @@ func (w *Writer) Null() {
 	w.out = append(w.out, "null"...)
 }
 
-// Raw writes what is JSON already.
+// Raw writes a value that is JSON already.
 func (w *Writer) Raw(raw json.RawMessage) {
 	w.comma()
 	if string(raw) == "{}" { // user data are often empty
@@ -107,13 +107,13 @@ func (w *Writer) Raw(raw json.RawMessage) {
 	w.out = append(w.out, compact...)
 }
 
-// Written writes what a Writer has written.
+// Written writes a value that a Writer has written.
 func (w *Writer) Written(value []byte) {
 	w.comma()
 	w.out = append(w.out, value...)
 }
 
-// Strings writes a map, ordered by its keys.
+// Strings writes a map, sorted by its keys.
 func (w *Writer) Strings(m map[string]string) {
 	var some [16]string
 	keys := some[:0]

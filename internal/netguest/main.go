@@ -82,7 +82,7 @@ func serveAgent() error {
 	return errors.New("the port was closed")
 }
 
-// patient waits for a host: a port without one is at its end.
+// patient waits for a host: a port without one reads as EOF.
 type patient struct{ *os.File }
 
 func (p patient) Read(b []byte) (int, error) {
@@ -178,8 +178,8 @@ type route struct {
 	device, mtu, window, irt uintptr
 }
 
-// setGateway has everything that no other route is for go by a host. An interface has
-// one for the network that the class of its address has, such as all of 10.0.0.0/8.
+// setGateway sets the default route. An interface already has a route for the network of its
+// address's class, such as all of 10.0.0.0/8.
 func setGateway(address string) error {
 	ip, err := netip.ParseAddr(address)
 	if err != nil {
@@ -199,7 +199,7 @@ func setGateway(address string) error {
 	return nil
 }
 
-// reach sends to a port that nobody listens on, of which a host tells.
+// reach sends to a port without a listener, of which the destination notifies the sender.
 func reach(address string, size int) error {
 	c, err := net.Dial("udp", net.JoinHostPort(address, "9"))
 	if err != nil {
@@ -220,7 +220,7 @@ func reach(address string, size int) error {
 	return fmt.Errorf("%s does not answer", address)
 }
 
-// serve answers each request alike, without net/http, which is larger than all else.
+// serve answers each request alike, without net/http, which is larger than all the rest.
 func serve(port string) error {
 	l, err := net.Listen("tcp", net.JoinHostPort("", port))
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 
 const cgroupRoot = "/sys/fs/cgroup"
 
-// controlGroupParents are the folders in which the node's control group is made:
-// that of each controller, or the one of version 2.
+// controlGroupParents returns the folders in which the node's control group is created: that of
+// each controller, or the one of version 2.
 func controlGroupParents() ([]string, error) {
 	if _, err := os.Stat(filepath.Join(cgroupRoot, "cgroup.controllers")); err == nil {
 		return []string{cgroupRoot}, nil
@@ -30,7 +30,7 @@ func controlGroupParents() ([]string, error) {
 	return parents, nil
 }
 
-// makeControlGroups makes the control group below which the node's pods are.
+// makeControlGroups creates the control group for the node's pods.
 func makeControlGroups(name string) error {
 	parents, err := controlGroupParents()
 	if err != nil {
@@ -41,7 +41,7 @@ func makeControlGroups(name string) error {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			return fmt.Errorf("control group: %w", err)
 		}
-		// A group of version 1 is born without processors and memory.
+		// A new group of version 1 has no processors and memory.
 		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 			data, err := os.ReadFile(filepath.Join(parent, file))
 			if errors.Is(err, fs.ErrNotExist) {
@@ -58,8 +58,8 @@ func makeControlGroups(name string) error {
 	return nil
 }
 
-// removeControlGroups removes the group and those below. Left to the next
-// kubelet, each group of a pod would cost it seconds.
+// removeControlGroups removes the group and its descendants, each of which would cost the next
+// kubelet seconds.
 func removeControlGroups(name string) error {
 	tops, err := filepath.Glob(filepath.Join(cgroupRoot, "*", name))
 	if err != nil {
@@ -79,7 +79,7 @@ func removeControlGroups(name string) error {
 		})
 		slices.Reverse(dirs)
 		for _, dir := range dirs {
-			// They are not empty, but their files go with them.
+			// They are not empty, but their files vanish with them.
 			err = errors.Join(err, os.Remove(dir))
 		}
 		errs = append(errs, err)

@@ -10,11 +10,11 @@ import (
 // cniDir is where Debian has the network plugins.
 const cniDir = "/usr/lib/cni"
 
-// ErrRequirements tells that a node cannot run here; the message says what is
-// missing and what helps.
+// ErrRequirements reports that a node cannot run here; the message says what is missing and what
+// helps.
 var ErrRequirements = errors.New("a Kubernetes node cannot run here")
 
-// Check tells what a node would miss on this host, or nil.
+// Check reports what a node lacks on this host, or nil.
 func Check() error {
 	if os.Geteuid() != 0 {
 		return fmt.Errorf("%w: it needs root: run \"sudo make test-e2e\"", ErrRequirements)

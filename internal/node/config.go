@@ -14,9 +14,8 @@ const (
 	resolvConf       = "resolv.conf"
 )
 
-// containerdConfig is containerd's configuration. Without
-// restrict_oom_score_adj no container starts where even root may not lower that
-// score, as in another container.
+// containerdConfig is containerd's configuration. Without restrict_oom_score_adj no container
+// starts where even root may not lower that score, as in another container.
 func containerdConfig(dir string, deviceOwnership bool) string {
 	return fmt.Sprintf(`version = 2
 root = %q
@@ -52,8 +51,8 @@ func networkConfig(pods string) string {
 `, pods)
 }
 
-// kubeletConfig is the kubelet's configuration. Images that were imported can
-// not be pulled again, so that a full disk must not remove them.
+// kubeletConfig is the kubelet's configuration. Imported images cannot be pulled again, so the
+// kubelet must not remove them when the disk is full.
 func kubeletConfig(dir, group string, c controlplane.Credentials) (string, error) {
 	type object = map[string]any
 	data, err := json.MarshalIndent(object{

@@ -20,12 +20,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// CSIDriver is the name of the driver that [Node.StartCSI] starts, and of its storage class
-// and its class of snapshots.
+// CSIDriver is the name of the driver that [Node.StartCSI] starts, and of its storage class and its
+// class of snapshots.
 const CSIDriver = "csi.vmop.test"
 
-// The programs of CSI: the driver of the nested module tools/csi, and what belongs to a
-// driver and is somebody else's.
+// The programs of CSI: the driver of the nested module tools/csi, and the upstream sidecars.
 const (
 	csiDriver      = "driver"
 	csiProvisioner = "csi-provisioner"
@@ -37,7 +36,6 @@ const (
 	csiClient = "github.com/kubernetes-csi/external-snapshotter/client/v8"
 )
 
-// csiPackages are the packages of the programs.
 var csiPackages = []string{
 	"./driver",
 	"github.com/kubernetes-csi/external-provisioner/v6/cmd/csi-provisioner",
@@ -45,10 +43,9 @@ var csiPackages = []string{
 	"github.com/kubernetes-csi/external-snapshotter/v8/cmd/snapshot-controller",
 }
 
-// StartCSI gives the node a driver of CSI that clones volumes and makes snapshots of them,
-// with the sidecars and the controller that clusters have, a storage class and a class of
-// snapshots. All are called [CSIDriver]. Where the cache lacks the programs, they are built
-// from their modules, which takes minutes.
+// StartCSI installs a CSI driver that can clone volumes and take snapshots of them, with the usual
+// sidecars and controller, a storage class and a class of snapshots. All are named [CSIDriver].
+// Programs that the cache lacks are built from their modules, which takes minutes.
 func (n *Node) StartCSI(ctx context.Context, cacheDir string) error {
 	programs, err := BuildCSI(ctx, cacheDir, n.progress)
 	if err != nil {
@@ -81,7 +78,7 @@ func (n *Node) StartCSI(ctx context.Context, cacheDir string) error {
 	if err != nil {
 		return err
 	}
-	// The sidecars wait for the driver, and the controller for nobody.
+	// The sidecars wait for the driver, and the controller for none.
 	for name, args := range map[string][]string{
 		csiProvisioner: {"--csi-address=" + socket, "--retry-interval-start=200ms", "--feature-gates=Topology=false"},
 		csiSnapshotter: {"--csi-address=" + socket, "--retry-interval-start=200ms"},
@@ -100,7 +97,7 @@ func (n *Node) StartCSI(ctx context.Context, cacheDir string) error {
 	})
 }
 
-// addCSIDriver says how the driver is called, and makes its classes.
+// addCSIDriver registers the driver, and creates its classes.
 func (n *Node) addCSIDriver(ctx context.Context) error {
 	yes, no, policy := true, false, storagev1.FileFSGroupPolicy
 	_, err := n.Client.StorageV1().CSIDrivers().Create(ctx, &storagev1.CSIDriver{
@@ -160,10 +157,10 @@ func BuildCSI(ctx context.Context, cacheDir string, progress io.Writer) (_ strin
 	}
 	defer held.Close()
 	if exists(dir) {
-		return dir, nil // built by another process while we waited
+		return dir, nil // built by another process meanwhile
 	}
 	_, _ = fmt.Fprintln(progress, "node: building the programs of CSI for tests; this takes minutes, and happens once")
-	// The folder appears with everything in it or not at all.
+	// The folder appears complete or not at all.
 	tmp, err := os.MkdirTemp(cache, ".build-*")
 	if err != nil {
 		return "", err
@@ -183,7 +180,7 @@ func BuildCSI(ctx context.Context, cacheDir string, progress io.Writer) (_ strin
 	return dir, os.Rename(tmp, dir)
 }
 
-// csiSource finds the nested module above the working directory, as tests have it.
+// csiSource finds the nested module above the working directory, as in tests.
 func csiSource() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -201,7 +198,6 @@ func csiSource() (string, error) {
 	}
 }
 
-// csiKey is the same for the same source.
 func csiKey(source string) (string, error) {
 	h := sha256.New()
 	for _, name := range []string{"go.mod", "go.sum", filepath.Join("driver", "main.go")} {
@@ -214,12 +210,12 @@ func csiKey(source string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil))[:16], nil
 }
 
-// goTool runs go in the nested module, and returns what it printed.
+// goTool runs go in the nested module, and returns its output.
 func goTool(ctx context.Context, dir string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly")
-	// go waits for its compilers when it is asked to stop.
+	// go waits for its compilers when it is interrupted.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 30 * time.Second
 	var stderr strings.Builder

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// StopKubelet kills the kubelet, as if the node could not be reached any more: what runs
-// in its pods goes on, and within a minute the node counts as one that does not report.
+// StopKubelet kills the kubelet, as if the node were unreachable: its pods keep running, and within
+// a minute the node is considered not ready.
 func (n *Node) StopKubelet() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -19,7 +19,7 @@ func (n *Node) StopKubelet() error {
 	if p == nil {
 		return errors.New("node: the kubelet does not run")
 	}
-	// It is a child of what has entered the namespaces, which ends with it.
+	// It is a child of nsenter, which ends with it.
 	id := strconv.Itoa(p.PID())
 	children, err := os.ReadFile("/proc/" + id + "/task/" + id + "/children")
 	if err != nil {
@@ -39,7 +39,7 @@ func (n *Node) StopKubelet() error {
 	return nil
 }
 
-// StartKubelet starts a kubelet that was stopped again, and waits until the node is ready.
+// StartKubelet starts a stopped kubelet again, and waits until the node is ready.
 func (n *Node) StartKubelet(ctx context.Context) error {
 	if err := n.restartKubelet(); err != nil {
 		return fmt.Errorf("node: %w", err)

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// loopDevice makes a block device of a file.
+// loopDevice attaches a file to a loop device.
 func loopDevice(ctx context.Context, file string) (string, error) {
 	out, err := run(ctx, "losetup", "--find", "--show", file)
 	return strings.TrimSpace(out), err
@@ -21,11 +21,10 @@ func loopDevice(ctx context.Context, file string) (string, error) {
 type loop struct {
 	path    string
 	device  uint64 // its own number
-	file    string // what is behind it, as the kernel tells it
-	backing uint64 // the number of the block device that is behind it, if one is
+	file    string // the file behind it, as the kernel names it
+	backing uint64 // the number of the block device behind it, if any
 }
 
-// loops lists the loop devices in use.
 func loops() ([]loop, error) {
 	dirs, err := filepath.Glob("/sys/block/loop*/loop")
 	if err != nil {
@@ -62,8 +61,8 @@ func loops() ([]loop, error) {
 	return out, nil
 }
 
-// loopsOf lists the loop devices of files below dir, each after those that the
-// kubelet put on top of it.
+// loopsOf lists the loop devices of files below dir, each after those that the kubelet put on top
+// of it.
 func loopsOf(dir string) ([]loop, error) {
 	all, err := loops()
 	if err != nil {
@@ -84,7 +83,7 @@ func loopsOf(dir string) ([]loop, error) {
 	return out, nil
 }
 
-// detachLoops detaches the loop devices that stand on files below dir.
+// detachLoops detaches the loop devices of files below dir.
 func detachLoops(dir string) error {
 	found, err := loopsOf(dir)
 	if err != nil {
@@ -102,7 +101,7 @@ func detachLoop(path string) error {
 	if err != nil {
 		return err
 	}
-	// A device in use goes away with its last user.
+	// A device in use vanishes with its last user.
 	err = unix.IoctlSetInt(int(f.Fd()), unix.LOOP_CLR_FD, 0)
 	if errors.Is(err, unix.ENXIO) {
 		err = nil

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// lay lays the cable between the host and the node's network namespace.
+// lay connects the host and the node's network namespace by a veth pair.
 func (s *slot) lay(ctx context.Context, pid int) error {
 	const inside = "eth0"
 	host, here := s.hostAddress().String(), s.nodeAddress().String()
@@ -33,7 +33,7 @@ func (s *slot) lay(ctx context.Context, pid int) error {
 	return nil
 }
 
-// removeLink removes a network interface that outlived its node for a moment.
+// removeLink removes a network interface that may briefly outlive its node.
 func removeLink(name string) error {
 	if !exists(filepath.Join("/sys/class/net", name)) {
 		return nil
@@ -47,7 +47,6 @@ func removeLink(name string) error {
 	return err
 }
 
-// writeFiles writes files by their path.
 func writeFiles(files map[string]string) error {
 	for path, content := range files {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -29,27 +29,26 @@ import (
 const Name = "node"
 
 const (
-	// startTimeout bounds a start, which takes about seven seconds on an idle
-	// host.
+	// startTimeout limits a start, which takes about seven seconds on an idle host.
 	startTimeout = 5 * time.Minute
-	// stopTimeout bounds what is waited for at the end.
+	// stopTimeout limits the waits at the end.
 	stopTimeout = time.Minute
 )
 
-// Options choose a node. The zero value is useful.
+// Options configure a node. The zero value is useful.
 type Options struct {
 	// CacheDir and Progress are those of [controlplane.BuildOptions].
 	CacheDir string
 	Progress io.Writer
-	// RootDevices leaves the device nodes of block volumes to root, which is
-	// containerd's default. Otherwise they belong to the user of the container.
+	// RootDevices leaves the device nodes of block volumes to root, which is containerd's default.
+	// Otherwise they belong to the user of the container.
 	RootDevices bool
 }
 
 // Node is a running node with its control plane.
 type Node struct {
 	*controlplane.ControlPlane
-	// Client is a client that may do everything.
+	// Client is a client with all rights.
 	Client kubernetes.Interface
 
 	slot     *slot
@@ -68,9 +67,9 @@ type Node struct {
 //go:embed setup.sh
 var setupScript string
 
-// Start starts a control plane and a node, and waits until the node is ready for
-// pods. [Node.Stop] has to be called; should the calling process die before, all
-// programs and mounts die with it, and the next Start removes the rest.
+// Start starts a control plane and a node, and waits until the node is ready for pods. [Node.Stop]
+// must be called; if the calling process dies before, all programs and mounts die with it, and the
+// next Start removes the rest.
 func Start(ctx context.Context, o Options) (_ *Node, err error) {
 	if err := Check(); err != nil {
 		return nil, err
@@ -193,14 +192,13 @@ func (n *Node) startKubelet(ctx context.Context) error {
 	if n.kubelet.process, err = n.startInside("kubelet", n.kubelet.args...); err != nil {
 		return err
 	}
-	// Its limits for connections would be settings of the whole host.
+	// The conntrack limits would be settings of the whole host.
 	_, err = n.startInside("kube-proxy", n.Programs().Path(controlplane.KubeProxy), "--kubeconfig="+proxy.Kubeconfig,
 		"--hostname-override="+Name, "--cluster-cidr="+n.slot.podNetwork(), "--proxy-mode=iptables",
 		"--conntrack-max-per-core=0", "--conntrack-tcp-timeout-established=0", "--conntrack-tcp-timeout-close-wait=0")
 	return err
 }
 
-// awaitReady waits until the node takes pods.
 func (n *Node) awaitReady(ctx context.Context) error {
 	return n.await(ctx, nil, "kubelet", func(ctx context.Context) error {
 		node, err := n.Client.CoreV1().Nodes().Get(ctx, Name, metav1.GetOptions{})
@@ -219,8 +217,7 @@ func (n *Node) awaitReady(ctx context.Context) error {
 	})
 }
 
-// await repeats a question until it has a good answer, while the node's
-// processes run.
+// await repeats ask until it succeeds, while the node's processes run.
 func (n *Node) await(ctx context.Context, p *child.Process, name string, ask func(context.Context) error) error {
 	var ended <-chan struct{}
 	if p != nil {
@@ -243,8 +240,8 @@ func (n *Node) await(ctx context.Context, p *child.Process, name string, ask fun
 	}
 }
 
-// Import makes an image known to the node under its name. Pods must not ask for
-// it to be pulled: name a tag, and not "latest".
+// Import imports an image into the node under its name. Pods must not pull it: name a tag, and not
+// "latest".
 func (n *Node) Import(ctx context.Context, image ociimage.Image) error {
 	file := n.path("image.tar")
 	if err := ociimage.Write(file, image); err != nil {
@@ -256,15 +253,15 @@ func (n *Node) Import(ctx context.Context, image ociimage.Image) error {
 	return os.Remove(file)
 }
 
-// ImportArchive makes the images of an archive known to the node, in OCI's format
-// or docker's, under the names that it has for them.
+// ImportArchive imports the images of an archive, in OCI's format or docker's, under the names in
+// it.
 func (n *Node) ImportArchive(ctx context.Context, file string) error {
 	_, err := n.run(ctx, "ctr", "--namespace", "k8s.io", "images", "import", file)
 	return err
 }
 
-// Log returns the end of the log of containerd, kubelet, kube-proxy or a program
-// of the control plane.
+// Log returns the end of the log of containerd, kubelet, kube-proxy or a program of the control
+// plane.
 func (n *Node) Log(name string) string {
 	if file := n.path(name + ".log"); exists(file) {
 		return child.LogTail(file)
@@ -272,8 +269,8 @@ func (n *Node) Log(name string) string {
 	return n.ControlPlane.Log(name)
 }
 
-// Stop kills the node like a power cut, stops its control plane and removes what
-// belongs to them. It may be called again, and does nothing then.
+// Stop kills the node like a power cut, stops its control plane and removes their files. Further
+// calls do nothing.
 func (n *Node) Stop() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -299,7 +296,6 @@ func (n *Node) Stop() error {
 	return nil
 }
 
-// path is a file of the node's folder.
 func (n *Node) path(elements ...string) string {
 	return filepath.Join(append([]string{n.slot.dir}, elements...)...)
 }
@@ -312,7 +308,7 @@ func (n *Node) start(c child.Command) error {
 	return err
 }
 
-// inside is the command that runs another in the node's namespaces.
+// inside returns nsenter's arguments for a command in the node's namespaces.
 func (n *Node) inside(args ...string) []string {
 	return append([]string{"--target", strconv.Itoa(n.processes[0].PID()), "--mount", "--net", "--uts", "--ipc", "--pid", "--"}, args...)
 }
@@ -325,14 +321,13 @@ func (n *Node) startInside(name string, args ...string) (*child.Process, error) 
 	return n.processes[len(n.processes)-1], nil
 }
 
-// Run runs a command in the namespaces of the node and returns what it printed.
+// Run runs a command in the namespaces of the node and returns its output.
 func (n *Node) Run(ctx context.Context, args ...string) (string, error) { return n.run(ctx, args...) }
 
 func (n *Node) run(ctx context.Context, args ...string) (string, error) {
 	return run(ctx, "nsenter", n.inside(args...)...)
 }
 
-// run runs a command and returns what it printed.
 func run(ctx context.Context, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.WaitDelay = 10 * time.Second

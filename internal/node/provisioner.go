@@ -17,34 +17,32 @@ import (
 )
 
 const (
-	// provisioner is the name of this package's maker of volumes.
+	// provisioner is the name of this package's provisioner of volumes.
 	provisioner = "vmop.test/local"
-	// askedBy is the annotation in which Kubernetes names the provisioner that it asks.
+	// askedBy is the annotation in which Kubernetes names the responsible provisioner.
 	askedBy = "volume.kubernetes.io/storage-provisioner"
-	// parameterImage of a storage class names the file with which block volumes
-	// begin.
+	// parameterImage of a storage class names the file with which block volumes begin.
 	parameterImage = "image"
-	// parameterForgets of a storage class has no volume be a clone.
+	// parameterForgets of a storage class prevents that volumes are clones.
 	parameterForgets = "forgets"
 	provisionedBy    = "pv.kubernetes.io/provisioned-by"
 	defaultClass     = "storageclass.kubernetes.io/is-default-class"
 )
 
-// StorageClass is a kind of volumes.
+// StorageClass describes a storage class.
 type StorageClass struct {
 	Name string
-	// Image is a file of this host with which a new block volume begins; empty
-	// begins with zeros.
+	// Image is a file of this host with which a new block volume begins; empty means zeros.
 	Image string
 	// Default makes it the class of claims that name none.
 	Default bool
-	// Forgets makes empty volumes for claims that are to be clones of other claims, as
-	// provisioners do that know nothing of a dataSource.
+	// Forgets creates empty volumes for claims that should be clones of other claims, as
+	// provisioners do that do not support dataSource.
 	Forgets bool
 }
 
-// AddStorageClass makes a storage class. Its volumes are bound as soon as they
-// are claimed, and stay when their claim is deleted, until the node ends.
+// AddStorageClass creates a storage class. Its volumes are bound as soon as they are claimed, and
+// stay when their claim is deleted, until the node ends.
 func (n *Node) AddStorageClass(ctx context.Context, c StorageClass) error {
 	yes, retain, immediate := true, corev1.PersistentVolumeReclaimRetain, storagev1.VolumeBindingImmediate
 	class := &storagev1.StorageClass{
@@ -72,7 +70,7 @@ func (n *Node) AddStorageClass(ctx context.Context, c StorageClass) error {
 	return nil
 }
 
-// startProvisioner makes volumes for claims until the node stops.
+// startProvisioner provisions volumes for claims until the node stops.
 func (n *Node) startProvisioner() {
 	ctx, cancel := context.WithCancel(context.Background())
 	n.stopping = cancel
@@ -89,8 +87,7 @@ func (n *Node) startProvisioner() {
 	})
 }
 
-// provision makes volumes for the claims that there are and that come, until
-// the watch ends.
+// provision provisions volumes for existing and new claims, until the watch ends.
 func (n *Node) provision(ctx context.Context) error {
 	claims := n.Client.CoreV1().PersistentVolumeClaims("")
 	list, err := claims.List(ctx, metav1.ListOptions{})
@@ -117,7 +114,7 @@ func (n *Node) provision(ctx context.Context) error {
 	return nil
 }
 
-// provide makes the volume of a claim of this provisioner that has none.
+// provide creates the volume of a claim of this provisioner that has none.
 func (n *Node) provide(ctx context.Context, claim *corev1.PersistentVolumeClaim) (err error) {
 	defer func() {
 		if err != nil {
@@ -130,8 +127,8 @@ func (n *Node) provide(ctx context.Context, claim *corev1.PersistentVolumeClaim)
 	case claim.Spec.StorageClassName == nil:
 		return nil
 	case claim.Annotations[askedBy] != provisioner:
-		// Kubernetes asks for a volume by this. One that is there before that is bound
-		// without it, and nobody knows then who has made it.
+		// Kubernetes requests a volume by this annotation. A volume that exists before that is
+		// bound without it, and does not name its provisioner.
 		return nil
 	}
 	class, err := n.Client.StorageV1().StorageClasses().Get(ctx, *claim.Spec.StorageClassName, metav1.GetOptions{})
@@ -189,8 +186,7 @@ func (n *Node) provide(ctx context.Context, claim *corev1.PersistentVolumeClaim)
 	return err
 }
 
-// cloned is what is behind the volume of which the one of a claim is a clone; empty if it
-// is none.
+// cloned returns the storage behind the volume of which a claim's is a clone; empty if it is none.
 func (n *Node) cloned(ctx context.Context, claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) (string, error) {
 	from := claim.Spec.DataSource
 	if from == nil || from.Kind != "PersistentVolumeClaim" || class.Parameters[parameterForgets] != "" {
@@ -203,9 +199,9 @@ func (n *Node) cloned(ctx context.Context, claim *corev1.PersistentVolumeClaim, 
 	return n.path("volumes", source.Spec.VolumeName), nil
 }
 
-// grow gives a volume of this provisioner what its bound claim asks for beyond what it
-// has, as drivers of storage do: first the storage, then the volume, then the claim's
-// status. A device is as large as before until its loop is told.
+// grow extends a volume of this provisioner to what its bound claim requests, in the order of CSI
+// drivers: first the storage, then the volume, then the claim's status. A device keeps its size
+// until its loop device is refreshed.
 func (n *Node) grow(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	want := claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	has, told := claim.Status.Capacity[corev1.ResourceStorage]
@@ -233,7 +229,7 @@ func (n *Node) grow(ctx context.Context, claim *corev1.PersistentVolumeClaim) er
 	return err
 }
 
-// makeVolume makes what is behind a volume and returns its path.
+// makeVolume creates the storage of a volume and returns its path.
 func (n *Node) makeVolume(ctx context.Context, name string, mode corev1.PersistentVolumeMode, size int64, image string) (string, error) {
 	path := n.path("volumes", name)
 	if mode == corev1.PersistentVolumeFilesystem {
@@ -248,7 +244,7 @@ func (n *Node) makeVolume(ctx context.Context, name string, mode corev1.Persiste
 	return loopDevice(ctx, path)
 }
 
-// makeDisk makes a file of a size that begins with the content of another.
+// makeDisk creates a file of a size that begins with the content of another.
 func makeDisk(path string, size int64, image string) (err error) {
 	out, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {

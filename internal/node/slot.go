@@ -16,15 +16,15 @@ import (
 // slots is how many nodes may run at the same time. Addresses have room for 256.
 const slots = 8
 
-// slot is one of the places for a node on this host. Everything that outlives a
-// killed test is called by its number, so that whoever has the slot next finds it.
+// slot is one of the places for a node on this host. Everything that outlives a killed test is
+// named by its number, so that the next holder of the slot finds it.
 type slot struct {
 	number int
 	dir    string
 	lock   *os.File
 }
 
-// slotsDir is where all nodes of a host are, whoever runs them.
+// slotsDir has the nodes of all users of a host.
 const slotsDir = "/var/lib/vmop-node"
 
 // takeSlot takes a free slot and removes what its last holder left.
@@ -39,7 +39,6 @@ func takeSlot(ctx context.Context) (*slot, error) {
 	return s, nil
 }
 
-// findSlot locks the first free slot below a folder.
 func findSlot(ctx context.Context, base string) (*slot, error) {
 	if err := os.MkdirAll(base, 0o700); err != nil {
 		return nil, err
@@ -61,9 +60,8 @@ func findSlot(ctx context.Context, base string) (*slot, error) {
 	}
 }
 
-// take takes the slot's lock, which the kernel releases when the process dies.
-// The lock is not inherited by the node's processes: files of Go programs are
-// closed in their children.
+// take takes the slot's lock, which the kernel releases when the process dies. The node's processes
+// do not inherit it: Go opens files with close-on-exec.
 func (s *slot) take() (bool, error) {
 	f, err := os.OpenFile(s.dir+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -80,27 +78,26 @@ func (s *slot) take() (bool, error) {
 	return true, nil
 }
 
-// name is what the node's control groups are called.
+// name is the name of the node's control groups.
 func (s *slot) name() string { return "vmop-node-" + strconv.Itoa(s.number) }
 
-// link is the host's end of the cable to the node.
+// link is the host's end of the veth pair.
 func (s *slot) link() string { return "vmopnode" + strconv.Itoa(s.number) }
 
-// hostAddress and nodeAddress are the ends of the cable, podNetwork is behind
-// the node.
+// hostAddress and nodeAddress are those of the veth pair, podNetwork is behind the node.
 func (s *slot) hostAddress() net.IP { return net.IPv4(10, 213, byte(s.number), 1) }
 func (s *slot) nodeAddress() net.IP { return net.IPv4(10, 213, byte(s.number), 2) }
 func (s *slot) podNetwork() string  { return fmt.Sprintf("10.214.%d.0/24", s.number) }
 
-// clean removes what a node leaves outside of its namespaces. The node must be
-// gone. It waits for what the kernel still takes down.
+// clean removes what a node leaves outside of its namespaces. The node must have ended. It waits
+// for what the kernel still takes down.
 func (s *slot) clean(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		// The order: volumes stand on loop devices, loop devices on files.
+		// The order: volumes use loop devices, loop devices use files.
 		err := errors.Join(removeLink(s.link()), removeControlGroups(s.name()), detachLoops(s.dir))
 		if err == nil {
 			err = os.RemoveAll(s.dir)
@@ -116,7 +113,7 @@ func (s *slot) clean(ctx context.Context) error {
 	}
 }
 
-// release removes the node's remains and gives the slot back.
+// release removes the node's remains and frees the slot.
 func (s *slot) release(ctx context.Context) error {
 	return errors.Join(s.clean(ctx), s.lock.Close())
 }

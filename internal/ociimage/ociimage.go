@@ -30,30 +30,30 @@ type Image struct {
 	Entrypoint []string
 	// Env are environment variables, as NAME=value.
 	Env []string
-	// User is who runs the command, as UID or UID:GID; empty is root.
+	// User runs the command, as UID or UID:GID; empty is root.
 	User string
-	// Files are its content. Folders that a file needs are made.
+	// Files are its content. Missing parent folders are created.
 	Files []File
 }
 
-// File is a file of an image, which belongs to root. Exactly one of From, Data
-// and Link says what it is; without them it is a folder.
+// File is a file of an image, owned by root. Exactly one of From, Data and Link is set; without
+// them it is a folder.
 type File struct {
 	// Path within the image, absolute and clean.
 	Path string
-	// Mode is the file's permissions. 0 is 0755 for folders, the permissions of
-	// From for its copy, and else 0644.
+	// Mode is the file's permissions. 0 means 0755 for folders, those of From for its copy, and
+	// otherwise 0644.
 	Mode fs.FileMode
-	// From is the file of this host that is copied; links are followed.
+	// From is a file of this host to copy; links are followed.
 	From string
 	// Data is the content.
 	Data []byte
-	// Link is what a symbolic link leads to.
+	// Link is the target of a symbolic link.
 	Link string
 }
 
-// Write writes an archive with the image to a file, which is replaced. The
-// archive is one that `docker save` would make, which every tool imports.
+// Write writes an archive of the image to a file, which is replaced, in the format of `docker
+// save`, which every tool imports.
 func Write(file string, image Image) (err error) {
 	defer func() {
 		if err != nil {
@@ -95,7 +95,7 @@ func Write(file string, image Image) (err error) {
 	return tarball.WriteToFile(file, tag, built)
 }
 
-// writeLayer writes the files, each after the folders that it is in.
+// writeLayer writes the files, each after its parent folders.
 func writeLayer(out io.Writer, files []File) error {
 	all := map[string]File{}
 	for _, f := range files {

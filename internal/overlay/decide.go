@@ -1,6 +1,6 @@
 package overlay
 
-// Phase says where the content of a machine's disks is: see the package's words.
+// Phase is where the content of a machine's disks is: see the package's words.
 type Phase string
 
 // The phases, in their order.
@@ -12,40 +12,38 @@ const (
 	Merged    Phase = "Merged"
 )
 
-// Counts reports whether an overlay has what its image has not, or may have it.
+// Counts reports whether an overlay has, or may have, content that its image lacks.
 func (p Phase) Counts() bool { return p == Attaching || p == Attached || p == Merging }
 
-// known reports whether a phase is one of those that there are.
 func (p Phase) known() bool { return p.Counts() || p == Making || p == Merged }
 
-// JobState is where QEMU is with merging a disk.
+// JobState is the state of QEMU's merging of a disk.
 type JobState int
 
 // The states of jobs.
 const (
-	// NoJob: there is none.
+	// NoJob means that no job exists.
 	NoJob JobState = iota
-	// Copying is a job that copies, or that was told to complete.
+	// Copying is a job that copies, or that was asked to complete.
 	Copying
-	// Ready is one that has copied all there was, and follows what the guest writes.
+	// Ready is a job that has copied everything, and follows the guest's writes.
 	Ready
-	// Pending is one that has found that nothing is left, and holds the guest's
-	// writes back.
+	// Pending is a job that has found that nothing is left, and holds the guest's writes back.
 	Pending
-	// Ended is one that has ended, well or not.
+	// Ended is a job that has succeeded or failed.
 	Ended
 )
 
-// Found is what a QEMU has of a disk.
+// Found is the state of a disk in QEMU.
 type Found struct {
-	// Nodes says that it has opened the overlay.
+	// Nodes reports whether QEMU has opened the overlay.
 	Nodes bool
-	// Active says that the guest writes to the overlay.
+	// Active reports whether the guest writes to the overlay.
 	Active bool
 	Job    JobState
 }
 
-// StepKind is what a step does.
+// StepKind is the kind of a step.
 type StepKind int
 
 // The kinds of steps.
@@ -54,14 +52,14 @@ const (
 	Done StepKind = iota
 	// Write writes the journal's phase, and returns when it is on the storage.
 	Write
-	// Commit has QEMU start to merge a disk; without a QEMU, it is merged at once.
+	// Commit starts QEMU's merge of a disk; without a QEMU, the disk is merged at once.
 	Commit
 	// Wait waits until a job has another state.
 	Wait
 	// Pause pauses the guest, which executes.
 	Pause
-	// Complete tells a job that is ready to complete, Finalize one that is pending to
-	// have the guest write to its image. Dismiss forgets one that has ended.
+	// Complete completes a job that is ready; Finalize has the guest write to its image, for a job
+	// that is pending. Dismiss removes one that has ended.
 	Complete
 	Finalize
 	Dismiss
@@ -71,18 +69,17 @@ const (
 	Remove
 )
 
-// Step is something to be done.
+// Step is a step towards images without overlays.
 type Step struct {
 	Kind StepKind
-	// Disk is the position of the disk that it is about.
+	// Disk is the position of the disk.
 	Disk int
-	// Phase is what is written.
+	// Phase is the phase to write.
 	Phase Phase
 }
 
-// Next is the next step to images without overlays, in a QEMU that runs. running
-// says that the guest executes. What QEMU has is the truth about where its guest
-// writes, whatever the journal says.
+// Next returns the next step to images without overlays, in a running QEMU. running reports whether
+// the guest executes. QEMU's state, not the journal's, shows where the guest writes.
 func Next(phase Phase, disks []Found, running bool) Step {
 	if i := first(disks, func(d Found) bool { return d.Job == Ended }); i >= 0 {
 		return Step{Kind: Dismiss, Disk: i}
@@ -95,7 +92,7 @@ func Next(phase Phase, disks []Found, running bool) Step {
 	case phase == Merged && held:
 		return Step{Kind: Finalize, Disk: first(disks, func(d Found) bool { return d.Active })}
 	case phase != Merging:
-		// Of Merged, too, if somebody has cancelled a job: the guest writes to an overlay.
+		// Even in Merged, if a job was cancelled: the guest writes to an overlay.
 		return Step{Kind: Write, Phase: Merging}
 	case held && !running:
 		return Step{Kind: Write, Phase: Merged}
@@ -112,7 +109,7 @@ func Next(phase Phase, disks []Found, running bool) Step {
 	return Step{Kind: Complete, Disk: first(disks, func(d Found) bool { return d.Job == Ready })}
 }
 
-// drop is the next step where the guest writes to its images.
+// drop returns the next step if the guest writes to its images.
 func drop(phase Phase, disks []Found) Step {
 	if phase.Counts() {
 		return Step{Kind: Write, Phase: Merged}
@@ -123,9 +120,9 @@ func drop(phase Phase, disks []Found) Step {
 	return Step{Kind: Remove}
 }
 
-// NextStopped is the next step of a machine that has no QEMU, of which nobody else has
-// the images; merged says which disks were merged since this was begun. The images are
-// looked at before Merging is written.
+// NextStopped returns the next step of a machine that has no QEMU and whose images no other process
+// has; merged reports which disks were merged since this was begun. The images are checked before
+// Merging is written.
 func NextStopped(phase Phase, merged []bool) Step {
 	switch {
 	case !phase.Counts():
@@ -139,8 +136,7 @@ func NextStopped(phase Phase, merged []bool) Step {
 	return Step{Kind: Write, Phase: Merged}
 }
 
-// first is the position of the first one of which something is true, -1 if there is
-// none.
+// first returns the index of the first match, or -1.
 func first[T any](all []T, is func(T) bool) int {
 	for i, one := range all {
 		if is(one) {

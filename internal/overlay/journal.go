@@ -16,8 +16,8 @@ import (
 	"github.com/vmop/sdk/internal/atomicfile"
 )
 
-// Dir is the name of the directory with the overlays and their journal in that of a
-// machine. It is there while there are such.
+// Dir is the name of the directory with the overlays and their journal within that of a machine. It
+// exists while there are such.
 const Dir = "overlays"
 
 const (
@@ -25,10 +25,10 @@ const (
 	lockFile    = "lock"
 )
 
-// Journal says which disks of a machine have overlays, and what has become of them.
+// Journal records which disks of a machine have overlays, and their phase.
 type Journal struct {
 	Phase Phase `json:"phase"`
-	// Paused says that the copy has paused the guest, or is about to.
+	// Paused reports whether the copy has paused the guest, or is about to.
 	Paused bool   `json:"paused,omitempty"`
 	Disks  []Disk `json:"disks"`
 }
@@ -36,8 +36,8 @@ type Journal struct {
 // Disk is a disk with an overlay.
 type Disk struct {
 	Name string `json:"name"`
-	// Image is the disk's image, relative to the machine's directory if it is there,
-	// and Format what it is: raw or qcow2.
+	// Image is the disk's image, relative to the machine's directory if it is within, and Format
+	// its format: raw or qcow2.
 	Image  string `json:"image"`
 	Format string `json:"format"`
 	// Node is the image's node in QEMU.
@@ -49,7 +49,7 @@ type Disk struct {
 	Time time.Time `json:"time,omitzero"`
 }
 
-// Held is the journal of a machine whose overlays nobody else works on.
+// Held is a machine's journal, locked against other processes.
 type Held struct {
 	Journal
 	data string // the machine's directory
@@ -58,9 +58,9 @@ type Held struct {
 
 // Errors of journals, for errors.Is.
 var (
-	// ErrBusy is the error when another process works on the overlays of a machine.
+	// ErrBusy reports that another process works on the overlays of a machine.
 	ErrBusy = errors.New("its disks are just being copied, or merged after a copy")
-	// ErrChanged says that an image is not what its overlay was made for.
+	// ErrChanged reports that an image is not the one its overlay was made for.
 	ErrChanged = errors.New("the image was changed since")
 )
 
@@ -74,13 +74,13 @@ func Exists(data string) bool {
 func Left(data string) bool {
 	f, err := os.Open(filepath.Join(data, Dir, lockFile))
 	if err != nil {
-		return false // there are none, or another process is about to make some
+		return false // there are none, or another process is about to create some
 	}
 	defer f.Close()
 	return unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil
 }
 
-// Read is the journal of a machine, whoever works on the overlays; nil if there is none.
+// Read returns the journal of a machine without locking it; nil if there is none.
 func Read(data string) (*Journal, error) {
 	path := filepath.Join(data, Dir, journalFile)
 	text, err := os.ReadFile(path)
@@ -105,8 +105,9 @@ func Read(data string) (*Journal, error) {
 	return &j, nil
 }
 
-// Hold is what there is of overlays of a machine, or nil if there is nothing. It fails
-// with [ErrBusy] if somebody works on them, and goes on to do so until ctx ends.
+// Hold locks and returns the journal of a machine's overlays, or nil if there are none. If another
+// process works on them for longer than half a minute, it fails with [ErrBusy]; ctx ends the wait
+// earlier.
 func Hold(ctx context.Context, data string) (*Held, error) {
 	if !Exists(data) {
 		return nil, nil
@@ -123,7 +124,7 @@ func Hold(ctx context.Context, data string) (*Held, error) {
 	switch {
 	case err != nil:
 		return nil, errors.Join(err, h.Close())
-	case j == nil: // the first of what is made, or the last of what is removed
+	case j == nil: // the first of what is created, or the last of what is removed
 		if err := h.empty(); err != nil {
 			return nil, errors.Join(err, h.Close())
 		}
@@ -133,7 +134,7 @@ func Hold(ctx context.Context, data string) (*Held, error) {
 	return h, nil
 }
 
-// empty fails if there is an overlay: it has had a journal.
+// empty fails if there is an overlay, which must have had a journal.
 func (h *Held) empty() error {
 	overlays, err := filepath.Glob(filepath.Join(h.path(""), "*.qcow2"))
 	if err == nil && len(overlays) > 0 {
@@ -142,8 +143,8 @@ func (h *Held) empty() error {
 	return err
 }
 
-// Begin writes the journal of overlays that are to be made, in [Making]. There must be
-// no overlays.
+// Begin writes the journal of overlays that are to be created, in [Making]. There must be no
+// overlays.
 func Begin(ctx context.Context, data string, disks []Disk) (*Held, error) {
 	dir := filepath.Join(data, Dir)
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -184,13 +185,13 @@ func (h *Held) Write(p Phase) error {
 
 func (h *Held) path(name string) string { return filepath.Join(h.data, Dir, name) }
 
-// Overlay is the path of a disk's overlay, and Image that of its image.
+// Overlay is the path of a disk's overlay.
 func (h *Held) Overlay(d Disk) string { return h.path(d.Overlay) }
 
 // Image is the path of a disk's image.
 func (h *Held) Image(d Disk) string { return d.In(h.data) }
 
-// In is the path of the disk's image, of a machine whose directory is data.
+// In is the path of the disk's image, for a machine whose directory is data.
 func (d Disk) In(data string) string {
 	if filepath.IsAbs(d.Image) {
 		return d.Image
@@ -198,8 +199,8 @@ func (d Disk) In(data string) string {
 	return filepath.Join(data, d.Image)
 }
 
-// ImageIn is the name of an image in a journal: it survives the renaming of the
-// machine's directory, if it is there.
+// ImageIn returns the name of an image in a journal: relative within the machine's directory, so
+// that it survives the directory's renaming.
 func ImageIn(data, path string) string {
 	if below, err := filepath.Rel(data, path); err == nil && filepath.IsLocal(below) {
 		return below
@@ -207,8 +208,8 @@ func ImageIn(data, path string) string {
 	return path
 }
 
-// Still notes the images, which stand still from now on, as they are, and returns when
-// that of the storage is the same.
+// Still records size and time of the images, which do not change from now on, and returns when that
+// is on the storage.
 func (h *Held) Still() error {
 	for i := range h.Disks {
 		d := &h.Disks[i]
@@ -216,7 +217,7 @@ func (h *Held) Still() error {
 		if err != nil {
 			return err
 		}
-		// QEMU flushes what is in it, and not its time.
+		// QEMU flushes the content, but not the time.
 		err = f.Sync()
 		info, serr := f.Stat()
 		if err = errors.Join(err, serr, f.Close()); err != nil {
@@ -227,8 +228,7 @@ func (h *Held) Still() error {
 	return nil
 }
 
-// Unchanged fails with [ErrChanged] if an image is not what it was when it began to stand
-// still.
+// Unchanged fails with [ErrChanged] if an image differs from what [Held.Still] recorded.
 func (h *Held) Unchanged() error {
 	for _, d := range h.Disks {
 		if d.Time.IsZero() {
@@ -262,7 +262,7 @@ func (h *Held) Remove() error {
 	return h.remove()
 }
 
-// remove removes the directory, in which no overlay is any more.
+// remove removes the directory, which must have no overlay any more.
 func (h *Held) remove() error {
 	err := os.Remove(h.path(journalFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -274,7 +274,7 @@ func (h *Held) remove() error {
 	return errors.Join(err, h.Close())
 }
 
-// Close leaves the overlays to others.
+// Close releases the overlays to other processes.
 func (h *Held) Close() error {
 	if h.lock == nil {
 		return nil
@@ -285,8 +285,8 @@ func (h *Held) Close() error {
 }
 
 const (
-	// busyLimit is how long somebody who works on overlays is waited for: a command
-	// whose QEMU has ended notices that at once.
+	// busyLimit is how long another process that works on overlays is waited for: a command whose
+	// QEMU has ended notices that at once.
 	busyLimit = 30 * time.Second
 	busyLook  = 20 * time.Millisecond
 )
@@ -321,7 +321,7 @@ func tryLock(dir string) (*os.File, error) {
 		if merr == nil && nerr == nil && os.SameFile(mine, now) {
 			return f, nil
 		}
-		err = unix.EWOULDBLOCK // somebody else makes one now, if there is one
+		err = unix.EWOULDBLOCK // another process creates one now, if it exists
 	}
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		err = ErrBusy

@@ -19,7 +19,7 @@ import (
 // tool is QEMU's program for images.
 const tool = "qemu-img"
 
-// Tool is the path of what overlays are made and merged with. The error says what to
+// Tool returns the path of the program that creates and merges overlays. The error says what to
 // install.
 func Tool() (string, error) {
 	path, err := exec.LookPath(tool)
@@ -29,14 +29,14 @@ func Tool() (string, error) {
 	return path, nil
 }
 
-// Make makes a disk's overlay, empty and of a size in bytes, on the storage. QEMU's tools
-// find its image by it.
+// Make creates a disk's overlay, empty and of a size in bytes, on the storage. It refers to its
+// image for QEMU's tools.
 func (h *Held) Make(ctx context.Context, d Disk, size int64) error {
 	image := h.Image(d)
 	if !filepath.IsAbs(d.Image) {
 		image = filepath.Join("..", d.Image)
 	}
-	// Nothing is opened but the overlay (-u): QEMU has the image.
+	// Only the overlay is opened (-u): QEMU has the image.
 	if err := run(ctx, "create", "-q", "-u", "-f", "qcow2", "-b", image, "-F", d.Format, h.Overlay(d), strconv.FormatInt(size, 10)); err != nil {
 		return fmt.Errorf("make the overlay of disk %q: %w", d.Name, err)
 	}
@@ -66,15 +66,15 @@ func syncFile(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// Settle merges what is left of overlays of a machine that has no QEMU and that no other process
-// can start meanwhile, and returns the images that were merged. It may be interrupted and repeated
-// at any moment. An image that another QEMU uses is locked, and not written. note is told of the
-// images that are merged before that is noted.
+// Settle merges the remaining overlays of a machine that has no QEMU and that no other process can
+// start meanwhile, and returns the merged images. It may be interrupted and repeated at any time.
+// An image that another QEMU uses is locked, and not written. note is called with the merged images
+// before that is recorded.
 func Settle(ctx context.Context, data string, note func(images []string) error) (merged []string, err error) {
 	return settle(ctx, data, note, func() error { return nil })
 }
 
-// settle is Settle that is interrupted where its last argument fails.
+// settle is Settle, interrupted where its last argument fails.
 func settle(ctx context.Context, data string, note func([]string) error, interrupted func() error) (merged []string, err error) {
 	h, err := Hold(ctx, data)
 	if h == nil || err != nil {
@@ -116,8 +116,8 @@ func settle(ctx context.Context, data string, note func([]string) error, interru
 	}
 }
 
-// Check tells why what is left of overlays of a machine cannot be merged; nil if it can,
-// or if there is nothing. It changes nothing.
+// Check returns why the remaining overlays of a machine cannot be merged; nil if they can, or if
+// there are none. It changes nothing.
 func Check(data string) error {
 	j, err := Read(data)
 	if err != nil {
@@ -150,7 +150,7 @@ func (h *Held) checkAll() error {
 // qcow2Magic begins every qcow2 image.
 const qcow2Magic = "QFI\xfb"
 
-// check refuses to merge what cannot be.
+// check refuses to merge what cannot be merged.
 func (h *Held) check(d Disk) error {
 	image, err := os.Stat(h.Image(d))
 	switch {
@@ -177,7 +177,7 @@ func (h *Held) check(d Disk) error {
 	return err
 }
 
-// begins are the first four bytes of a file, if it has so many.
+// begins returns the first four bytes of a file, if it has as many.
 func begins(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -188,8 +188,8 @@ func begins(path string) (string, error) {
 	return string(data), err
 }
 
-// merge merges an overlay into its image. Both are named as what they are: what the files
-// say is not asked.
+// merge merges an overlay into its image. Both formats are explicit: the files' content is not
+// trusted.
 func (h *Held) merge(ctx context.Context, d Disk) error {
 	if err := h.check(d); err != nil {
 		return err
@@ -204,7 +204,7 @@ func (h *Held) merge(ctx context.Context, d Disk) error {
 	if err != nil {
 		return err
 	}
-	// The overlay is left as it is (-d), to be merged again if this is interrupted.
+	// The overlay is not emptied (-d), so that it can be merged again after an interruption.
 	if err := run(ctx, "commit", "-q", "-d", "json:"+string(chain)); err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ func Marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// Quote is a text as a JSON string.
+// Quote returns a text as a JSON string.
 func Quote(s string) []byte {
 	quoted, _ := Marshal(s) // a string always encodes
 	return quoted

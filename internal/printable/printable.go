@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// Escape writes characters that cannot be printed as \uXXXX, but for those that keep lets stand.
+// Escape writes unprintable characters as \uXXXX, except those for which keep returns true.
 func Escape(s string, keep func(rune) bool) string {
 	bad := func(r rune) bool { return !unicode.IsPrint(r) && !keep(r) }
 	if !strings.ContainsFunc(s, bad) {
@@ -24,5 +24,5 @@ func Escape(s string, keep func(rune) bool) string {
 	return b.String()
 }
 
-// Cell is [Escape] that lets nothing stand.
+// Cell is [Escape] that keeps none.
 func Cell(s string) string { return Escape(s, func(rune) bool { return false }) }

@@ -8,7 +8,6 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile"
 )
 
-// eachCondition calls a function with each condition that a plan reports.
 func eachCondition(p *reconcile.Plan, do func(condition map[string]any)) {
 	for _, st := range p.Statuses {
 		all, _ := st.Status["conditions"].([]any)
@@ -18,8 +17,7 @@ func eachCondition(p *reconcile.Plan, do func(condition map[string]any)) {
 	}
 }
 
-// LongMessage is a message of a condition that is longer than a line; empty if there is
-// none.
+// LongMessage returns a condition's message that is longer than a line; empty if there is none.
 func LongMessage(p reconcile.Plan) string {
 	long := ""
 	eachCondition(&p, func(c map[string]any) {
@@ -30,7 +28,7 @@ func LongMessage(p reconcile.Plan) string {
 	return long
 }
 
-// Ramble is the plan of a mutant that says more than anybody reads.
+// Ramble changes a plan to that of a mutant with overlong messages.
 func Ramble[S any](_ *S, p *reconcile.Plan) {
 	eachCondition(p, func(c map[string]any) {
 		c["message"] = fmt.Sprint(c["message"], strings.Repeat("; and so on", conditions.Line))

@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Named are the names with which the package that is tested and its tests call
-// violated or Violated, sorted, each once.
+// Named returns the names with which the tested package and its tests call violated or Violated,
+// sorted and unique.
 func Named(t testing.TB) []string {
 	t.Helper()
 	files, err := filepath.Glob("*.go")
@@ -54,8 +54,7 @@ func Named(t testing.TB) []string {
 	return slices.Compact(out)
 }
 
-// Listed holds a list of promises against those in the sources of the package that is
-// tested.
+// Listed compares a list of promises with those in the sources of the tested package.
 func Listed(t testing.TB, list []string) {
 	t.Helper()
 	if diff := cmp.Diff(Named(t), list); diff != "" {

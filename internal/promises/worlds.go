@@ -19,38 +19,38 @@ type Violation struct{ Promise, Detail string }
 
 func (v Violation) Error() string { return v.Promise + ": " + v.Detail }
 
-// World is what the worlds of all kinds have: who draws, who decides by a snapshot S, a
-// clock, versions of objects, and a log.
+// World is common to the worlds of all kinds: random choices, decisions by a snapshot S, a clock,
+// versions of objects, and a log.
 type World[S any] struct {
-	// Draw is one of n choices.
+	// Draw returns one of n choices.
 	Draw func(label string, n int) int
-	// Decide is what decides.
+	// Decide is the decision under test.
 	Decide func(S) reconcile.Plan
 	Now    time.Time
-	// Log is what happened.
+	// Log records what happened.
 	Log []string
 	// Serial counts the versions.
 	Serial int
 }
 
-// Note notes what happens.
+// Note adds to the log.
 func (w *World[S]) Note(format string, args ...any) {
 	w.Log = append(w.Log, fmt.Sprintf(format, args...))
 }
 
-// Violated says that a promise is broken. The names of promises are their registry: each
-// has a mutant.
+// Violated reports that a promise is broken. The names of promises are their registry: each has a
+// mutant.
 func (w *World[S]) Violated(promise, format string, args ...any) {
 	panic(Violation{promise, fmt.Sprintf(format, args...)})
 }
 
-// Version is the next version of an object.
+// Version returns the next version of an object.
 func (w *World[S]) Version() string { w.Serial++; return strconv.Itoa(w.Serial) }
 
-// UID is the UID of a new object.
+// UID returns the UID of a new object.
 func (w *World[S]) UID() types.UID { return types.UID("u" + w.Version()) }
 
-// Broken is the promise that is broken first while somebody lives; nil if none is.
+// Broken returns the first promise broken during live; nil if none is.
 func Broken(live func()) (broken *Violation) {
 	defer func() {
 		switch v := recover().(type) {
@@ -65,7 +65,7 @@ func Broken(live func()) (broken *Violation) {
 	return nil
 }
 
-// Hold has a world draw from rapid and live, and fails if a promise is broken.
+// Hold runs a life of a world that draws from rapid, and fails if a promise is broken.
 func (w *World[S]) Hold(t *rapid.T, life func() *Violation) {
 	w.Draw = func(label string, n int) int {
 		if n == 1 {
@@ -78,17 +78,15 @@ func (w *World[S]) Hold(t *rapid.T, life func() *Violation) {
 	}
 }
 
-// Mutant is a decision with one fault, and the promise that must notice it: a guard that
-// was forgotten, which is the same as not seeing what it guards against, or a plan that
-// is wrong.
+// Mutant is a decision with one fault, and the promise that must notice it: a missing guard, which
+// is simulated by hiding from the decision what it guards against, or a wrong plan.
 type Mutant[S any] struct {
 	Fault, Promise string
 	Before         func(*S)
 	After          func(*S, *reconcile.Plan)
 }
 
-// decide is the decision with the fault. A mutant that sees things otherwise has a
-// snapshot of its own.
+// decide returns the decision with the fault. A mutant that changes the snapshot gets a copy.
 func (m *Mutant[S]) decide(decide func(S) reconcile.Plan, own func(S) S) func(S) reconcile.Plan {
 	return func(s S) reconcile.Plan {
 		mine := s
@@ -104,12 +102,12 @@ func (m *Mutant[S]) decide(decide func(S) reconcile.Plan, own func(S) S) func(S)
 	}
 }
 
-// Without is a mutant's plan without some actions.
+// Without returns a mutation of plans that drops some actions.
 func Without[S any](drop func(reconcile.Action) bool) func(*S, *reconcile.Plan) {
 	return func(_ *S, p *reconcile.Plan) { p.Actions = slices.DeleteFunc(p.Actions, drop) }
 }
 
-// Adds is a mutant's plan with another action, before all others; nil is none.
+// Adds returns a mutation of plans that adds an action before all others; nil is none.
 func Adds[S any](a func(*S) reconcile.Action) func(*S, *reconcile.Plan) {
 	return func(s *S, p *reconcile.Plan) {
 		if a := a(s); a != nil {
@@ -121,17 +119,17 @@ func Adds[S any](a func(*S) reconcile.Action) func(*S, *reconcile.Plan) {
 // Kind is what the mutants of a kind are tried with.
 type Kind[S any] struct {
 	Decide func(S) reconcile.Plan
-	// Own is a snapshot whose objects may be changed.
+	// Own returns a copy of a snapshot whose objects may be changed.
 	Own func(S) S
-	// Live is a life in a new world that draws and decides so.
+	// Live runs a life in a new world with these choices and decisions.
 	Live    func(t *testing.T, draw func(label string, n int) int, decide func(S) reconcile.Plan) *Violation
 	Mutants []Mutant[S]
 }
 
-// lives are so many that each fault shows in many of them.
+// lives is so large that each fault shows in many of them.
 const lives uint64 = 1500
 
-// Break shows that the promises would be noticed to be broken.
+// Break shows that broken promises would be noticed.
 func (k *Kind[S]) Break(t *testing.T) {
 	t.Helper()
 	lived := func(t *testing.T, decide func(S) reconcile.Plan, number uint64) *Violation {
@@ -147,7 +145,7 @@ func (k *Kind[S]) Break(t *testing.T) {
 		t.Run(m.Fault, func(t *testing.T) {
 			t.Parallel()
 			for n := range lives {
-				// Another promise may notice it first, in this life or that.
+				// Another promise may notice the fault first, in some lives.
 				if v := lived(t, m.decide(k.Decide, k.Own), n); v != nil && v.Promise == m.Promise {
 					return
 				}
@@ -157,8 +155,8 @@ func (k *Kind[S]) Break(t *testing.T) {
 	}
 }
 
-// Registered holds the promises in the sources of the tests against the mutants: each has
-// one, and none is about another promise.
+// Registered compares the promises in the sources of the tests with the mutants: each must have
+// one, and every mutant must be about one of them.
 func (k *Kind[S]) Registered(t *testing.T) {
 	t.Helper()
 	named, broken := Named(t), map[string]bool{}

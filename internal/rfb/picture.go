@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// The messages of the protocol that a picture takes.
+// The messages of the protocol for a picture.
 const (
 	setPixelFormat = 0
 	setEncodings   = 2
@@ -20,8 +20,8 @@ const (
 	bytesOfPixel = 4
 )
 
-// Picture asks for the whole screen and waits until all of it has arrived. The
-// connection must have done its [Handshake].
+// Picture requests the whole screen and waits until all of it has arrived. The connection must have
+// done its [Handshake].
 func Picture(conn io.ReadWriter, s Screen) (*image.RGBA, error) {
 	// Little endian, so that the bytes of a pixel are those of [image.RGBA].
 	ask := []byte{
@@ -46,7 +46,7 @@ func Picture(conn io.ReadWriter, s Screen) (*image.RGBA, error) {
 	return img, nil
 }
 
-// update reads one message and returns how many pixels it had.
+// update reads one message and returns its number of pixels.
 func update(r io.Reader, img *image.RGBA) (int, error) {
 	var kind [1]byte
 	if _, err := io.ReadFull(r, kind[:]); err != nil {
@@ -99,7 +99,7 @@ func update(r io.Reader, img *image.RGBA) (int, error) {
 	return pixels, nil
 }
 
-// Colors is how many colors a picture has: more than one where something is shown.
+// Colors returns the number of colors of a picture: more than one if something is displayed.
 func Colors(img *image.RGBA) int {
 	seen := map[[bytesOfPixel]byte]bool{}
 	for i := 0; i < len(img.Pix); i += bytesOfPixel {

@@ -13,16 +13,16 @@ import (
 	"time"
 )
 
-// ErrRefused is the error when the server does not accept the password, or refuses all clients.
+// ErrRefused reports that the server refuses the password, or all clients.
 var ErrRefused = errors.New("the VNC server refused the client")
 
-// Screen is what a server tells about its display.
+// Screen describes a server's display.
 type Screen struct {
 	// Width and Height are in pixels.
 	Width, Height int
 	// Name is the name of the desktop.
 	Name string
-	// Password says that the server asked for one.
+	// Password reports whether the server asked for one.
 	Password bool
 }
 
@@ -32,11 +32,10 @@ const (
 	securityVNC  = 2
 )
 
-// longest bounds the texts that a server sends.
+// longest limits the texts that a server sends.
 const longest = 1 << 16
 
-// Open connects to a server and shares its display. The caller closes the
-// connection.
+// Open connects to a server and shares its display. The caller must close the connection.
 func Open(ctx context.Context, network, address, password string) (net.Conn, Screen, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, network, address)
 	if err != nil {
@@ -58,7 +57,7 @@ func Open(ctx context.Context, network, address, password string) (net.Conn, Scr
 	return conn, s, nil
 }
 
-// Handshake does the initial messages of protocol version 3.8.
+// Handshake exchanges the initial messages of protocol version 3.8.
 func Handshake(conn io.ReadWriter, password string) (Screen, error) {
 	var s Screen
 	types, err := securityTypes(conn)
@@ -78,7 +77,6 @@ func Handshake(conn io.ReadWriter, password string) (Screen, error) {
 	return s, authenticate(conn, &s, password)
 }
 
-// securityTypes are those that a server offers.
 func securityTypes(conn io.ReadWriter) ([]byte, error) {
 	version := make([]byte, 12)
 	if _, err := io.ReadFull(conn, version); err != nil {
@@ -97,7 +95,7 @@ func securityTypes(conn io.ReadWriter) ([]byte, error) {
 	return types, nil
 }
 
-// authenticate gives the password, if there is one, and asks for the screen.
+// authenticate sends the password, if there is one, and requests the screen.
 func authenticate(conn io.ReadWriter, s *Screen, password string) error {
 	if s.Password {
 		if err := answer(conn, password); err != nil {
@@ -129,7 +127,7 @@ func authenticate(conn io.ReadWriter, s *Screen, password string) error {
 	return err
 }
 
-// counted reads a list of bytes behind its length; an empty one is a refusal.
+// counted reads a list of bytes after its length; an empty one is a refusal.
 func counted(r io.Reader) ([]byte, error) {
 	n := make([]byte, 1)
 	if _, err := io.ReadFull(r, n); err != nil {
@@ -157,8 +155,8 @@ func text(r io.Reader) (string, error) {
 	return string(b), err
 }
 
-// answer encrypts the server's challenge with the password, of which eight bytes
-// count. The protocol takes the bits of the key in the opposite order.
+// answer encrypts the server's challenge with the first eight bytes of the password. The protocol
+// reverses the bits of each byte of the key.
 func answer(conn io.ReadWriter, password string) error {
 	challenge := make([]byte, 2*des.BlockSize)
 	if _, err := io.ReadFull(conn, challenge); err != nil {

@@ -9,16 +9,15 @@ import (
 	"slices"
 )
 
-// VeNCrypt is a security type of which TLS is a part; its subtypes say whether a
-// password follows.
+// VeNCrypt is a security type that includes TLS; its subtypes say whether a password follows.
 const (
 	securityVeNCrypt = 19
 	x509None         = 260
 	x509VNC          = 261
 )
 
-// HandshakeTLS does the initial messages with a server that demands TLS, and
-// returns the connection inside of it.
+// HandshakeTLS exchanges the initial messages with a server that requires TLS, and returns the
+// connection inside of it.
 func HandshakeTLS(conn net.Conn, config *tls.Config, password string) (net.Conn, Screen, error) {
 	var s Screen
 	types, err := securityTypes(conn)

@@ -18,7 +18,7 @@ import (
 	"strings"
 )
 
-// bom is the part of CycloneDX that is used.
+// bom is the used part of CycloneDX.
 type bom struct {
 	Format     string      `json:"bomFormat"`
 	Spec       string      `json:"specVersion"`
@@ -66,8 +66,8 @@ func run(program string, out io.Writer) error {
 	return e.Encode(describe(filepath.Base(program), info))
 }
 
-// describe is the list of a program. The same build gives the same list: it has
-// neither a time nor a serial number.
+// describe returns the list of a program. The same build gives the same list: it has neither a time
+// nor a serial number.
 func describe(name string, info *debug.BuildInfo) bom {
 	b := bom{Format: "CycloneDX", Spec: "1.5", Version: 1, Metadata: metadata{component{
 		Type: "application", Ref: name, Name: name, Version: info.Main.Version,
@@ -82,7 +82,7 @@ func describe(name string, info *debug.BuildInfo) bom {
 		}
 		c := component{Type: "library", Name: m.Path, Version: m.Version, PURL: "pkg:golang/" + m.Path + "@" + m.Version}
 		c.Ref = c.PURL
-		if m.Sum != "" { // of the list of the module's files, no file's own
+		if m.Sum != "" { // of the list of the module's files, not a file's own
 			c.Properties = []property{{"go.sum", m.Sum}}
 		}
 		b.Components = append(b.Components, c)

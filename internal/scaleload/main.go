@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// neighbours begins the names of namespaces that are measured beside a busy one.
+// neighbours is the prefix of namespaces that are measured beside a busy one.
 const neighbours = "good"
 
 func main() {
@@ -43,7 +43,6 @@ func main() {
 	}
 }
 
-// load is a cluster with an operator.
 type load struct {
 	plane    *controlplane.ControlPlane
 	kube     kubernetes.Interface
@@ -51,7 +50,7 @@ type load struct {
 	standIn  *standIn
 	rest     func() // ends the stand-in
 	operator *operator
-	// kubeconfig is the file that operators have.
+	// kubeconfig is the file for operators.
 	kubeconfig string
 	program    string
 	log        string
@@ -138,7 +137,7 @@ func run(ctx context.Context, program string, n int, outage time.Duration, wante
 	return nil
 }
 
-// row prints what happened between two moments.
+// row prints the difference between two moments.
 func (l *load) row(what string, n int, a, b moment, given, pods, quiet time.Duration, remark string) {
 	each := func(v float64) string { return fmt.Sprintf("%.1f", v/float64(max(1, n))) }
 	seconds := func(d time.Duration) string {
@@ -159,7 +158,7 @@ func keysOf(prefix string, n, namespaces int) []key {
 	return out
 }
 
-// give creates machines, whatever happens meanwhile.
+// give creates machines and retries until it succeeds.
 func (l *load) give(ctx context.Context, keys []key, workers int) error {
 	seen := map[string]bool{}
 	for _, k := range keys {
@@ -188,7 +187,7 @@ func (l *load) give(ctx context.Context, keys []key, workers int) error {
 	})
 }
 
-// each does something for each machine until it succeeds.
+// each calls do for each machine until it succeeds.
 func each(ctx context.Context, keys []key, workers int, do func(context.Context, key) error) error {
 	var wg sync.WaitGroup
 	for w := range workers {
@@ -230,7 +229,7 @@ func (l *load) create(ctx context.Context, what string, keys []key) error {
 	return err
 }
 
-// check counts what should not be.
+// check counts what should not exist.
 func (l *load) check(ctx context.Context, keys []key) (string, error) {
 	list, err := l.vms.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
@@ -279,8 +278,8 @@ func (l *load) restart(ctx context.Context) error {
 	return nil
 }
 
-// again has the stand-in ask once more for what it asks for when a machine is created, so
-// that its part in that can be told from the operator's.
+// again has the stand-in repeat its requests for the creation of a machine, so that its share of
+// the load can be distinguished from the operator's.
 func (l *load) again(ctx context.Context, keys []key) error {
 	a := l.now()
 	if err := each(ctx, keys, 8, l.standIn.again); err != nil {
@@ -295,7 +294,7 @@ func (l *load) again(ctx context.Context, keys []key) error {
 	return nil
 }
 
-// What somebody changes of a machine.
+// Changes of a machine by a user.
 const (
 	labelled = `{"metadata":{"labels":{"team":"x"}}}`
 	stopped  = `{"spec":{"vm":{"state":"Stopped"}}}`
@@ -368,7 +367,7 @@ func (l *load) outage(ctx context.Context, n int, away time.Duration) error {
 	return err
 }
 
-// pods counts those of some namespaces, at the API server.
+// pods counts the pods of some namespaces at the API server.
 func (l *load) pods(ctx context.Context, prefix string) (n int) {
 	list, err := l.kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
@@ -382,8 +381,8 @@ func (l *load) pods(ctx context.Context, prefix string) (n int) {
 	return n
 }
 
-// neighbour measures twenty machines of a namespace alone, beside a mass creation in
-// another, and beside a start of all that were created there.
+// neighbour measures twenty machines of a namespace alone, during a mass creation in another, and
+// during a start of all that were created there.
 func (l *load) neighbour(ctx context.Context, n int) error {
 	if err := l.good(ctx, "alone", ""); err != nil {
 		return err
@@ -402,8 +401,7 @@ func (l *load) neighbour(ctx context.Context, n int) error {
 	return l.goodBeside(ctx, n, "started", run, func() error { return l.patch(ctx, many, started) })
 }
 
-// goodBeside measures twenty machines while something is done with n others, and waits
-// for the end of that.
+// goodBeside measures twenty machines while do works on n others, and waits for its end.
 func (l *load) goodBeside(ctx context.Context, n int, what string, done func() bool, do func() error) error {
 	given := make(chan error, 1)
 	go func() { given <- do() }()
@@ -457,8 +455,6 @@ func median(from, to map[key]time.Time, keys []key) time.Duration {
 	return all[len(all)/2]
 }
 
-// manifest is a machine with two disks, a display with a generated secret and user
-// data.
 const manifest = `
 apiVersion: vmoperator.jdrupes.org/v1
 kind: VirtualMachine

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// operator is the operator that is measured.
+// operator is the measured operator.
 type operator struct {
 	cmd     *exec.Cmd
 	metrics string
@@ -76,8 +76,7 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), nil
 }
 
-// plain asks for answers that are not compressed: that would take the measured
-// program longer than to count what it is asked for.
+// plain requests uncompressed answers: compression would distort the measurement.
 var plain = &http.Client{Transport: &http.Transport{DisableCompression: true}}
 
 func fetch(address string) (string, error) {
@@ -93,16 +92,16 @@ func fetch(address string) (string, error) {
 	return string(body), err
 }
 
-// counts are what the operator has counted.
+// counts are the operator's counters.
 type counts struct {
-	// requests are those that it has sent but for the lease, which is all that it
-	// updates, and for watches, of which there are few.
+	// requests are those sent except for the lease, which is all that it updates, and for watches,
+	// of which there are few.
 	requests float64
-	// waiting are the machines that it has still to look at.
+	// waiting is the number of machines in the queue.
 	waiting float64
 }
 
-// counts asks the operator; nothing is quiet as long as it does not answer.
+// counts reads the metrics; as long as the operator does not answer, it does not count as quiet.
 func (o *operator) counts() counts {
 	text, err := fetch("http://" + o.metrics + "/metrics")
 	if err != nil {
@@ -126,7 +125,7 @@ func value(line string) float64 {
 	return v
 }
 
-// usage is what a process has used.
+// usage is a process's resource usage.
 type usage struct{ cpu, rss, peak float64 } // seconds, MiB
 
 func usageOf(pid int) (u usage) {
@@ -154,7 +153,7 @@ func usageOf(pid int) (u usage) {
 	return u
 }
 
-// childNamed is the process of this one that runs a program.
+// childNamed returns the child process that runs a program.
 func childNamed(program string) int {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, d := range dirs {
@@ -172,7 +171,6 @@ func childNamed(program string) int {
 	return 0
 }
 
-// moment is the state of things at one time.
 type moment struct {
 	at               time.Time
 	operator, server usage
@@ -183,8 +181,8 @@ func (l *load) now() moment {
 	return moment{time.Now(), usageOf(l.operator.cmd.Process.Pid), usageOf(childNamed("kube-apiserver")), l.operator.counts().requests}
 }
 
-// quiet waits until nothing is left to do and the operator has sent nothing for five
-// seconds, and returns when that began. It does not ask often: that is work, too.
+// quiet waits until nothing is left to do and the operator has sent nothing for five seconds, and
+// returns when that began. It polls rarely, so as not to add load.
 func (l *load) quiet(ctx context.Context, done func() bool) (time.Time, error) {
 	last, since := l.operator.counts().requests, time.Now()
 	for {
@@ -204,7 +202,7 @@ func (l *load) quiet(ctx context.Context, done func() bool) (time.Time, error) {
 	}
 }
 
-// served are the requests that the API server has answered, by verb and resource:
+// served returns the numbers of requests that the API server has answered, by verb and resource:
 // the operator's, and those of the stand-in.
 func (l *load) served(ctx context.Context) map[string]float64 {
 	out := map[string]float64{}
@@ -231,7 +229,7 @@ func label(line, name string) string {
 	return text
 }
 
-// breakdown prints what the API server answered between two moments, for each machine.
+// breakdown prints the API server's answers between two moments, per machine.
 func breakdown(a, b map[string]float64, n int) {
 	for _, name := range slices.Sorted(maps.Keys(b)) {
 		if each := (b[name] - a[name]) / float64(n); each >= 0.02 {

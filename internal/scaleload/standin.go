@@ -30,8 +30,8 @@ type standIn struct {
 	vms    dynamic.NamespaceableResourceInterface
 	pods   cache.Store
 	claims cache.Store
-	// queues are one for each kind of namespace, so that those that are measured
-	// beside a busy one do not wait for the stand-in.
+	// queues has one for each kind of namespace, so that those measured beside a busy one do not
+	// wait for the stand-in.
 	queues [2]workqueue.TypedRateLimitingInterface[work]
 
 	mu sync.Mutex
@@ -49,8 +49,8 @@ func newStandIn(kube kubernetes.Interface, vms dynamic.NamespaceableResourceInte
 	return &standIn{kube: kube, vms: vms, pod: map[key]time.Time{}, runs: map[key]time.Time{}, uids: map[key]map[types.UID]bool{}}
 }
 
-// start works until the context ends; the call of stop ends it, too. Started anew
-// after an outage it is at once at work again, as kubelets of a small cluster are.
+// start works until the context ends or stop is called. Restarted after an outage, it resumes at
+// once, like the kubelets of a small cluster.
 func (s *standIn) start(ctx context.Context) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var workers sync.WaitGroup
@@ -183,8 +183,7 @@ func (s *standIn) doPod(ctx context.Context, k key, pod *corev1.Pod) error {
 	return err
 }
 
-// again writes what was written for the creation of a machine, with something that nobody
-// acts upon in place of what is there already.
+// again repeats the writes for the creation of a machine, with contents that have no effect.
 func (s *standIn) again(ctx context.Context, k key) error {
 	o, found, err := s.pods.GetByKey(k.namespace + "/" + k.name)
 	if err != nil || !found {
@@ -215,7 +214,7 @@ func (s *standIn) again(ctx context.Context, k key) error {
 	return s.report(ctx, k, true)
 }
 
-// report is what a machine's runner says.
+// report reports as a machine's runner does.
 func (s *standIn) report(ctx context.Context, k key, running bool) error {
 	status, state, reason := map[string]any{"cpus": 0, "ram": "0"}, metav1.ConditionFalse, spec.ReasonVMStopped
 	if running {
@@ -251,7 +250,6 @@ func (s *standIn) report(ctx context.Context, k key, running bool) error {
 	return nil
 }
 
-// having counts the machines that have something, a pod or that they run.
 func (s *standIn) having(of map[key]time.Time, keys []key) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// plain are the characters that no POSIX shell treats specially inside of a word. The tilde
-// and the braces are not among them.
+// plain are the characters that no POSIX shell treats specially inside of a word. The tilde and the
+// braces are not among them.
 const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-"
 
-// reserved are the words of plain characters that shells do not look for a command by, where
-// one is expected: those of POSIX, bash, ksh and zsh.
+// reserved are the words of plain characters that are not looked up as commands in command
+// position: those of POSIX, bash, ksh and zsh.
 var reserved = []string{
 	"case", "coproc", "do", "done", "elif", "else", "end", "esac", "fi", "for", "foreach", "function", "if", "in",
 	"nocorrect", "repeat", "select", "then", "time", "until", "while",
 }
 
-// Quote is a word as a shell reads it back, in quotes if it needs some.
+// Quote returns a word for a shell, in quotes if it needs them.
 func Quote(word string) string {
 	if word != "" && strings.Trim(word, plain) == "" {
 		return word
@@ -31,9 +31,9 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// Join is the command line of a command and its arguments. The first word is the command,
-// also where a shell would take it for an assignment or a word of its own, and a line that is
-// given to a shell with -c is none of its options.
+// Join returns the command line of a command and its arguments. The first word stays the command
+// even if a shell would take it for an assignment or a reserved word, and a line given to a shell
+// with -c is not taken for an option.
 func Join(words ...string) string {
 	var out []string
 	for i, word := range words {

@@ -12,12 +12,12 @@ import (
 	"io"
 )
 
-// ErrRefused says that the server did not accept the password.
+// ErrRefused reports that the server did not accept the password.
 var ErrRefused = errors.New("the SPICE server refused the client")
 
-// link opens a channel ("Spice protocol", section "Channel link establishment"):
-// a link message, the server's reply with a key, the password encrypted with it,
-// a result. session is 0 for a main channel, which begins a session.
+// link opens a channel ("Spice protocol", section "Channel link establishment"): a link message,
+// the server's reply with a key, the password encrypted with it, a result. session is 0 for a main
+// channel, which begins a session.
 func link(conn io.ReadWriter, session uint32, ch Channel, password string) error {
 	type header struct {
 		Magic              [4]byte

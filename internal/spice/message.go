@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// The messages that are used, by their numbers in the protocol's spice.proto.
+// The used messages, by their numbers in the protocol's spice.proto.
 const (
 	// From the server, in any channel.
 	msgSetAck = 3
@@ -24,11 +24,10 @@ const (
 	msgDisplaySurface = 314
 )
 
-// longest bounds the messages of a server.
+// longest limits the messages of a server.
 const longest = 64 << 20
 
-// header stands before each message of a connection without the capability
-// "mini header".
+// header precedes each message of a connection without the capability "mini header".
 type header struct {
 	Serial uint64
 	Type   uint16
@@ -49,7 +48,7 @@ type setAck struct {
 	Generation, Window uint32
 }
 
-// displayInit tells of the client's caches, which must be there but may be small.
+// displayInit declares the client's caches, which are required but may be small.
 type displayInit struct {
 	CacheID         uint8
 	CacheSize       int64

@@ -39,8 +39,8 @@ type Client struct {
 	attached map[Channel]*channel
 }
 
-// Open begins a session. Each channel is dialed by itself. The error is
-// [ErrRefused] where the password is wrong. The caller closes the client.
+// Open begins a session. Each channel is dialed by itself. The error is [ErrRefused] if the
+// password is wrong. The caller must close the client.
 func Open(ctx context.Context, dial func(context.Context) (net.Conn, error), password string) (*Client, error) {
 	c := &Client{dial: dial, password: password, attached: map[Channel]*channel{}}
 	var err error
@@ -83,8 +83,8 @@ func (c *Client) begin(ctx context.Context) error {
 	return nil
 }
 
-// Attach opens one of the channels that were offered and waits until the server
-// uses it. That of a display tells the size of the screen in pixels.
+// Attach opens an offered channel and waits until the server uses it. For a display channel it
+// returns the size of the screen in pixels.
 func (c *Client) Attach(ctx context.Context, ch Channel) (width, height int, err error) {
 	if !slices.Contains(c.Offered, ch) {
 		return 0, 0, fmt.Errorf("channel %+v: the server offers %+v", ch, c.Offered)
@@ -111,7 +111,7 @@ func (c *Client) Attach(ctx context.Context, ch Channel) (width, height int, err
 	return int(s.Width), int(s.Height), err
 }
 
-// Detach closes a channel that was attached.
+// Detach closes an attached channel.
 func (c *Client) Detach(ch Channel) error {
 	c.mu.Lock()
 	conn := c.attached[ch]
@@ -126,10 +126,10 @@ func (c *Client) Detach(ch Channel) error {
 // LocalAddr is the client's end of the main channel.
 func (c *Client) LocalAddr() net.Addr { return c.main.conn.LocalAddr() }
 
-// Done is closed when the session has ended, by whomever.
+// Done is closed when the session has ended, on either side.
 func (c *Client) Done() <-chan struct{} { return c.main.done }
 
-// Close ends the session and waits until nothing of it is left.
+// Close ends the session and waits until all of it has ended.
 func (c *Client) Close() error {
 	err := c.main.close()
 	c.mu.Lock()
@@ -163,8 +163,7 @@ func (c *Client) open(ctx context.Context, ch Channel) (*channel, error) {
 	return out, nil
 }
 
-// channel is a connection that is read all the time: a server waits for its
-// clients.
+// channel is a connection that is read all the time: a server waits for its clients.
 type channel struct {
 	conn net.Conn
 	done chan struct{} // closed when reading has ended
@@ -175,7 +174,7 @@ type channel struct {
 	mu    sync.Mutex
 	heard map[uint16][]byte // the last message of each type
 	any   bool
-	news  chan struct{} // closed and replaced when something is heard
+	news  chan struct{} // closed and replaced when a message arrives
 }
 
 func (c *channel) close() error {
@@ -205,7 +204,7 @@ func (c *channel) send(kind uint16, body any) error {
 	return err
 }
 
-// read answers what a server wants answered, until the connection ends.
+// read answers pings and acknowledgements until the connection ends.
 func (c *channel) read() {
 	defer close(c.done)
 	var ack setAck
@@ -246,7 +245,7 @@ func (c *channel) read() {
 	}
 }
 
-// wait waits for a message of a type, 0 for any, that was or will be heard.
+// wait waits for a message of a type, 0 for any; it may have arrived before.
 func (c *channel) wait(ctx context.Context, kind uint16) ([]byte, error) {
 	for ended := false; ; {
 		c.mu.Lock()

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// Self is the binary of this test as another process, which its TestMain makes something else
-// than a run of tests because of a variable, NAME=VALUE. It runs no test should that forget to. It
-// is killed when ctx ends.
+// Self returns a command that runs this test's binary with a variable, NAME=VALUE, by which
+// TestMain runs something else than the tests. If TestMain ignores it, no test runs. The process is
+// killed when ctx ends.
 func Self(ctx context.Context, tb testing.TB, variable string, args ...string) *exec.Cmd {
 	tb.Helper()
 	program, err := os.Executable()

@@ -57,15 +57,15 @@ func readable(path string) bool {
 	return true
 }
 
-// TinyGuest returns the tiny Linux guest, which the first call on a host builds,
-// or fails the test. The environment variable VMOP_CACHE names the cache.
+// TinyGuest returns the tiny Linux guest, which the first call on a host builds, or fails the test.
+// The environment variable VMOP_CACHE names the cache.
 func TinyGuest(tb testing.TB) tinyguest.Guest {
 	tb.Helper()
 	return guest(tb, tinyguest.FlavorCloud)
 }
 
-// GenericTinyGuest returns the tiny guest with the kernel that has drivers for
-// AHCI and IDE too, see [tinyguest.FlavorGeneric].
+// GenericTinyGuest returns the tiny guest with the kernel that has drivers for AHCI and IDE too,
+// see [tinyguest.FlavorGeneric].
 func GenericTinyGuest(tb testing.TB) tinyguest.Guest {
 	tb.Helper()
 	return guest(tb, tinyguest.FlavorGeneric)
@@ -82,8 +82,8 @@ func guest(tb testing.TB, flavor tinyguest.Flavor) tinyguest.Guest {
 	return guest
 }
 
-// SignedLoader returns the distribution's signed boot loader, which the first
-// call on a host fetches, or fails the test.
+// SignedLoader returns the distribution's signed boot loader, which the first call on a host
+// fetches, or fails the test.
 func SignedLoader(tb testing.TB) tinyguest.Loader {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // packages are fetched

@@ -18,8 +18,8 @@ import (
 // insideEnv has the name of the test that runs in its namespace.
 const insideEnv = "VMOP_TEST_NETNS"
 
-// Inside runs a test again in a network and a mount namespace of its own, in which
-// it may do everything, and reports whether this is the one that runs there.
+// Inside reruns a test with all rights in a network and a mount namespace of its own, and reports
+// whether this is the run inside.
 func Inside(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(insideEnv) == t.Name() {
@@ -40,8 +40,7 @@ func Inside(t *testing.T) bool {
 	return false
 }
 
-// Bridge makes a bridge with an MTU, in bytes, and an IPv4 address of the host on
-// it; none if that is empty.
+// Bridge creates a bridge with an MTU, in bytes, and an IPv4 address of the host, none if empty.
 func Bridge(t *testing.T, name string, mtu int, address string) {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
@@ -80,8 +79,8 @@ func Bridge(t *testing.T, name string, mtu int, address string) {
 	set(unix.SIOCSIFFLAGS, func(r *unix.Ifreq) error { r.SetUint16(unix.IFF_UP); return nil })
 }
 
-// Interfaces are the names of all interfaces but the loopback and the bridges,
-// whose names begin with br.
+// Interfaces returns the names of all interfaces except the loopback and the bridges, whose names
+// begin with br.
 func Interfaces(t *testing.T) []string {
 	t.Helper()
 	all, err := net.Interfaces()

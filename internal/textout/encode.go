@@ -7,7 +7,7 @@ import (
 	"github.com/vmop/sdk/internal/yamljson"
 )
 
-// WriteJSON writes a value as JSON with indents.
+// WriteJSON writes a value as indented JSON.
 func WriteJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
@@ -15,7 +15,7 @@ func WriteJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// WriteYAML writes what WriteJSON writes, with its order.
+// WriteYAML writes the same as YAML, in the order of WriteJSON.
 func WriteYAML(w io.Writer, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {

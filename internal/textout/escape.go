@@ -6,18 +6,18 @@ import (
 	"github.com/vmop/sdk/internal/printable"
 )
 
-// Printable escapes what could steer a terminal. Line feeds and tabs stay:
-// it is for texts of several lines.
+// Printable escapes terminal control characters. Line feeds and tabs stay: it is for multi-line
+// texts.
 func Printable(s string) string {
 	return printable.Escape(s, func(r rune) bool { return r == '\n' || r == '\t' })
 }
 
-// Cell is Printable for something that has to stay on its line.
+// Cell is Printable for a text that has to stay on its line.
 func Cell(s string) string {
 	return printable.Cell(s)
 }
 
-// OneLine has several lines as one.
+// OneLine joins several lines to one.
 func OneLine(s string) string {
 	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' }), "; ")
 }

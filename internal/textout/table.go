@@ -23,9 +23,8 @@ func Table(w io.Writer, header []string, rows [][]string) error {
 	return t.Flush()
 }
 
-// TableWithin writes a table whose lines have at most so many columns, as far as it is
-// the last cell that makes them longer; 0 is any number. A cell that was cut ends with
-// an ellipsis.
+// TableWithin writes a table whose lines have at most width columns, by truncating the last cell if
+// that suffices; 0 means no limit. A truncated cell ends with an ellipsis.
 func TableWithin(w io.Writer, width int, header []string, rows [][]string) error {
 	if width <= 0 {
 		return Table(w, header, rows)
@@ -34,7 +33,7 @@ func TableWithin(w io.Writer, width int, header []string, rows [][]string) error
 	if err := Table(&b, header, rows); err != nil {
 		return err
 	}
-	const least = 20 // columns of the last cell, which say something
+	const least = 20 // minimum columns for a useful last cell
 	first, _, _ := strings.Cut(b.String(), "\n")
 	start := len([]rune(first)) - len([]rune(header[len(header)-1]))
 	for line := range strings.Lines(b.String()) {
@@ -49,7 +48,7 @@ func TableWithin(w io.Writer, width int, header []string, rows [][]string) error
 	return nil
 }
 
-// Section is a table with an empty line before it, if there is anything in it.
+// Section writes a table after an empty line, if it has rows.
 func Section(w io.Writer, header []string, rows [][]string) error {
 	if len(rows) == 0 {
 		return nil
@@ -67,7 +66,7 @@ func Properties(w io.Writer, rows [][]string) error {
 	return t.Flush()
 }
 
-// trimRow leaves out empty cells at the end.
+// trimRow drops empty cells at the end.
 func trimRow(cells []string) []string {
 	for len(cells) > 1 && cells[len(cells)-1] == "" {
 		cells = cells[:len(cells)-1]

@@ -12,7 +12,7 @@ import (
 // None is what kubectl shows for nothing.
 const None = "<none>"
 
-// OrNone is s, or [None] if it is empty.
+// OrNone returns s, or [None] if it is empty.
 func OrNone(s string) string {
 	if s == "" {
 		return None
@@ -20,7 +20,7 @@ func OrNone(s string) string {
 	return s
 }
 
-// Age is the time since t, as kubectl shows it.
+// Age returns the time since t, as kubectl shows it.
 func Age(now time.Time, t time.Time) string {
 	if t.IsZero() {
 		return "<unknown>"
@@ -28,8 +28,8 @@ func Age(now time.Time, t time.Time) string {
 	return duration.HumanDuration(now.Sub(t))
 }
 
-// Size shows bytes in Kubernetes' binary units, rounded to a tenth if they are
-// not a whole number of one.
+// Size formats bytes in Kubernetes' binary units, rounded to a tenth if they are not a whole number
+// of one.
 func Size(n int64) string {
 	const units = "KMGTPE"
 	if n < 1<<10 {
@@ -44,7 +44,7 @@ func Size(n int64) string {
 	return number + units[u:u+1] + "i"
 }
 
-// InWords is Size for a sentence, in which a number alone would say nothing.
+// InWords is Size for a sentence, in which a bare number would be unclear.
 func InWords(n int64) string {
 	if n < 1<<10 {
 		return Counted(int(n), "byte")
@@ -52,7 +52,7 @@ func InWords(n int64) string {
 	return Size(n)
 }
 
-// Bytes shows a size for people and exactly.
+// Bytes returns a size both readable and exact.
 func Bytes(n int64) string {
 	if s := Size(n); s != strconv.FormatInt(n, 10) {
 		return fmt.Sprintf("%s (%d bytes)", s, n)
@@ -60,7 +60,7 @@ func Bytes(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// Counted is a number of things.
+// Counted returns a number with its noun.
 func Counted(n int, thing string) string {
 	if n != 1 {
 		thing += "s"

@@ -10,10 +10,9 @@ import (
 	"path/filepath"
 )
 
-// cacheKind is the folder of guests below the cache.
 const cacheKind = "tinyguest"
 
-// key makes a folder name from everything that decides on a folder's content.
+// key derives a folder name from everything that determines a folder's content.
 func key(parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {
@@ -27,8 +26,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// build lets fill work in a temporary folder beside dir, which becomes dir only
-// when everything is there.
+// build calls fill with a temporary folder beside dir, which is renamed to dir when it is complete.
 func build(dir string, fill func(dir string) error) (err error) {
 	tmp, err := os.MkdirTemp(filepath.Dir(dir), ".build-*")
 	if err != nil {
@@ -41,8 +39,7 @@ func build(dir string, fill func(dir string) error) (err error) {
 	return os.Rename(tmp, dir)
 }
 
-// linkOrCopy makes the file to the same as from, replacing what is there in one
-// step.
+// linkOrCopy creates the file to from the file from, replacing an existing one atomically.
 func linkOrCopy(from, to string) (err error) {
 	tmp, err := os.MkdirTemp(filepath.Dir(to), ".link-*")
 	if err != nil {

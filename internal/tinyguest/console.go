@@ -10,16 +10,15 @@ import (
 	"sync"
 )
 
-// promptText is what the guest shows when it waits for a command.
+// promptText is the guest's prompt.
 const promptText = "> "
 
-// ErrCommand tells that the guest answered a command with "error: ...".
+// ErrCommand reports that the guest answered a command with "error: ...".
 var ErrCommand = errors.New("guest")
 
-// Console holds a conversation with a guest over its serial port. It reads all
-// the time, so that a guest never waits for its console to be read, and keeps
-// everything for messages about failures. Its methods may be used from several
-// goroutines, but commands are asked one after the other.
+// Console is a conversation with a guest over its serial port. It reads all the time, so that the
+// guest never blocks on its console, and keeps everything for error messages. Its methods may be
+// called concurrently; commands are serialized.
 type Console struct {
 	rw   io.ReadWriter
 	done chan struct{} // closed when reading has ended
@@ -40,8 +39,8 @@ func NewConsole(rw io.ReadWriter) *Console {
 	return c
 }
 
-// Close closes the connection, if it is an [io.Closer], and then waits until
-// reading has ended. A connection that is not one must have ended by itself.
+// Close closes the connection, if it is an [io.Closer], and then waits until reading has ended. A
+// connection that is not one must have ended by itself.
 func (c *Console) Close() error {
 	var err error
 	if closer, ok := c.rw.(io.Closer); ok {
@@ -68,23 +67,21 @@ func (c *Console) read() {
 	}
 }
 
-// Transcript returns everything that the guest has printed, without carriage
-// returns.
+// Transcript returns everything that the guest has printed, without carriage returns.
 func (c *Console) Transcript() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return string(c.text)
 }
 
-// Expect waits until the guest has printed text and returns everything from the
-// last expectation's end to the end of text. What was returned once is not
-// looked at again. The error carries the end of the transcript.
+// Expect waits until the guest has printed text and returns everything from the end of the last
+// expectation to the end of text. Returned text is not searched again. The error has the end of the
+// transcript.
 func (c *Console) Expect(ctx context.Context, text string) (string, error) {
 	return c.expect(ctx, "", text)
 }
 
-// expect waits for before and text, where before may have been returned by the
-// last expectation.
+// expect waits for before and text, where before may have been returned by the last expectation.
 func (c *Console) expect(ctx context.Context, before, text string) (string, error) {
 	for {
 		c.mu.Lock()
@@ -112,7 +109,6 @@ func (c *Console) expect(ctx context.Context, before, text string) (string, erro
 	}
 }
 
-// tail returns the last lines of the transcript.
 func (c *Console) tail() string {
 	const lines = 40
 	all := strings.Split(c.Transcript(), "\n")
@@ -128,8 +124,8 @@ func (c *Console) WaitReady(ctx context.Context) error {
 	return err
 }
 
-// Send types a line. Use it instead of Command where the guest does not return
-// to its prompt, as with poweroff.
+// Send types a line. Use it instead of Command where the guest does not return to its prompt, as
+// with poweroff.
 func (c *Console) Send(line string) error {
 	if strings.ContainsAny(line, "\r\n") {
 		return fmt.Errorf("console: a command is one line, not %q", line)
@@ -137,8 +133,7 @@ func (c *Console) Send(line string) error {
 	return c.Type(line + "\n")
 }
 
-// Type sends keys as they are: control characters, or a line that is never
-// finished.
+// Type sends keys as they are: control characters, or an incomplete line.
 func (c *Console) Type(keys string) error {
 	if _, err := io.WriteString(c.rw, keys); err != nil {
 		return fmt.Errorf("console: send %q: %w", keys, err)
@@ -146,17 +141,16 @@ func (c *Console) Type(keys string) error {
 	return nil
 }
 
-// Command types a line and returns the answer, without the line feed at its
-// end. The guest must be ready. An answer that is an error gives an error that
-// wraps [ErrCommand], beside the answer.
+// Command types a line and returns the answer, without the final line feed. The guest must be
+// ready. An answer that is an error is returned with an error that wraps [ErrCommand].
 func (c *Console) Command(ctx context.Context, line string) (string, error) {
 	c.asking.Lock()
 	defer c.asking.Unlock()
 	if err := c.Send(line); err != nil {
 		return "", err
 	}
-	// The guest's echo; news may have torn an earlier one, but it repeats what
-	// was typed after them.
+	// The guest's echo; asynchronous messages may have torn an earlier one, but it is repeated
+	// after them.
 	if _, err := c.expect(ctx, promptText, line+"\n"); err != nil {
 		return "", err
 	}
@@ -167,7 +161,7 @@ func (c *Console) Command(ctx context.Context, line string) (string, error) {
 			return "", err
 		}
 		out.WriteString(part)
-		// The prompt stands at the start of a line, anything else is text.
+		// The prompt is at the start of a line, anything else is text.
 		if answer, ok := strings.CutSuffix(out.String(), promptText); ok && (answer == "" || strings.HasSuffix(answer, "\n")) {
 			answer = strings.TrimSuffix(answer, "\n")
 			if message, failed := strings.CutPrefix(answer, "error: "); failed {

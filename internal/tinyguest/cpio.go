@@ -14,7 +14,6 @@ const (
 	modeChar    = 0o020000
 )
 
-// entry is a file of the initial file system.
 type entry struct {
 	name         string // without a leading slash
 	mode         uint32 // type and permissions
@@ -22,10 +21,9 @@ type entry struct {
 	major, minor uint32 // of a device
 }
 
-// writeCPIO packs entries in the format "newc" of the kernel's documentation
-// ("initramfs buffer format"). Everything belongs to root and is as old as the
-// epoch, so that the same entries give the same bytes. Folders must come before
-// their content: names are sorted, which ensures it.
+// writeCPIO packs entries in the format "newc" of the kernel's documentation ("initramfs buffer
+// format"). Everything belongs to root and is dated at the epoch, so that the output is
+// reproducible. Folders must precede their content, which sorting by name ensures.
 func writeCPIO(entries []entry) []byte {
 	var b bytes.Buffer
 	sorted := slices.SortedFunc(slices.Values(entries), func(x, y entry) int {
@@ -36,8 +34,8 @@ func writeCPIO(entries []entry) []byte {
 		if e.mode&modeDir != 0 && e.mode&modeFile == 0 {
 			links = 2
 		}
-		// magic, inode, mode, uid, gid, links, mtime, size, device of the
-		// file system (two), device (two), length of the name, checksum
+		// magic, inode, mode, uid, gid, links, mtime, size, device of the file system (two), device
+		// (two), length of the name, checksum
 		fmt.Fprintf(&b, "070701%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x",
 			i+1, e.mode, 0, 0, links, 0, len(e.data), 0, 0, e.major, e.minor, len(e.name)+1, 0)
 		b.WriteString(e.name)
@@ -49,7 +47,7 @@ func writeCPIO(entries []entry) []byte {
 	return b.Bytes()
 }
 
-// pad fills up to a multiple of four bytes.
+// pad pads to a multiple of four bytes.
 func pad(b *bytes.Buffer) {
 	for b.Len()%4 != 0 {
 		b.WriteByte(0)

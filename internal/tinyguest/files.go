@@ -17,10 +17,9 @@ type File struct {
 	Data []byte
 }
 
-// WithFiles returns the guest with more files in its initial file system, which
-// is written into dir. The command "exec" of the guest's console starts programs;
-// they must be linked statically. What a program writes to the console tears the
-// prompt: send an empty line before the next command then.
+// WithFiles returns the guest with more files in its initial file system, which is written into
+// dir. The console's command "exec" starts programs; they must be linked statically. A program's
+// output on the console tears the prompt: send an empty line before the next command then.
 func (g Guest) WithFiles(dir string, files ...File) (Guest, error) {
 	initrd, err := os.ReadFile(g.Initrd)
 	if err != nil {
@@ -39,7 +38,7 @@ func (g Guest) WithFiles(dir string, files ...File) (Guest, error) {
 		}
 		entries = append(entries, entry{name: name, mode: modeFile | uint32(f.Mode), data: f.Data})
 	}
-	// The kernel unpacks archives that follow each other on a multiple of four.
+	// The kernel requires concatenated archives to start at a multiple of four.
 	g.Initrd = filepath.Join(dir, fileInitrd)
 	if err := os.WriteFile(g.Initrd, append(initrd, writeCPIO(entries)...), 0o600); err != nil {
 		return Guest{}, fmt.Errorf("tiny guest: add files: %w", err)

@@ -13,18 +13,18 @@ import (
 //go:embed guest/*.c guest/*.h
 var guestSources embed.FS
 
-// compileFlags make a small static program without a C library, and the same
-// bytes for the same source: no build ID, no symbols.
+// compileFlags give a small static program without a C library, reproducibly: no build ID, no
+// symbols.
 var compileFlags = []string{
 	"-std=gnu11", "-Os", "-Wall", "-Wextra", "-static", "-nostdlib", "-ffreestanding", "-fno-pic", "-no-pie",
 	"-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-fcf-protection=none",
-	// Or the compiler turns memset's loop into a call of memset.
+	// Otherwise the compiler turns memset's loop into a call of memset.
 	"-fno-tree-loop-distribute-patterns",
 	"-ffunction-sections", "-fdata-sections", "-s",
 	"-Wl,--gc-sections,--build-id=none,-z,norelro,-z,noseparate-code",
 }
 
-// guestKey names what buildGuest makes.
+// guestKey is the cache key of buildGuest's result.
 func guestKey(s source) string {
 	parts := append([]string{"guest 1", kernelKey(s)}, compileFlags...)
 	names, _ := fs.Glob(guestSources, "guest/*") // the pattern is valid
@@ -35,7 +35,7 @@ func guestKey(s source) string {
 	return key(parts...)
 }
 
-// compileInit builds the guest's init with dir as its workshop.
+// compileInit builds the guest's init in dir.
 func compileInit(ctx context.Context, dir string) ([]byte, error) {
 	if _, err := exec.LookPath("gcc"); err != nil {
 		return nil, fmt.Errorf("gcc is needed to build it, \"make deps\" installs it: %w", err)
@@ -70,8 +70,7 @@ func compileInit(ctx context.Context, dir string) ([]byte, error) {
 	return os.ReadFile(filepath.Join(work, "init"))
 }
 
-// packInitrd makes the initial file system from the init and the modules in a
-// folder.
+// packInitrd packs the initial file system from the init and the modules in a folder.
 func packInitrd(init []byte, modulesDir string) ([]byte, error) {
 	entries := []entry{
 		{name: "dev", mode: modeDir | 0o755},

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 )
 
-// kernelKey names what buildKernel makes.
+// kernelKey is the cache key of buildKernel's result.
 func kernelKey(s source) string {
 	return key(append([]string{"kernel 1", s.id}, wantedModules...)...)
 }
@@ -52,7 +52,7 @@ func buildKernel(ctx context.Context, dir string, s source, progress io.Writer) 
 	case ctx.Err() != nil:
 		return err
 	default:
-		// The guest unpacks it itself then, which costs it half a second.
+		// The guest then unpacks it itself, which costs it half a second.
 		fmt.Fprintf(progress, "the kernel stays packed: %v\n", err)
 	}
 	if err := copyModules(ctx, filepath.Join(dir, dirModules), k.modules); err != nil {
@@ -64,8 +64,8 @@ func buildKernel(ctx context.Context, dir string, s source, progress io.Writer) 
 	return nil
 }
 
-// unpackers are the programs for the formats in which kernels and modules are
-// packed, with the bytes at which a format is recognized.
+// unpackers are the programs for the compression formats of kernels and modules, with their magic
+// bytes.
 var unpackers = []struct{ magic, program string }{
 	{"\x02\x21\x4c\x18", "lz4"},
 	{"\x28\xb5\x2f\xfd", "zstd"},
@@ -73,10 +73,9 @@ var unpackers = []struct{ magic, program string }{
 	{"\x1f\x8b", "gzip"},
 }
 
-// errNotPacked tells that data is in none of the known formats.
+// errNotPacked reports that data is in none of the known formats.
 var errNotPacked = errors.New("format not known")
 
-// unpack runs the program that fits the data.
 func unpack(ctx context.Context, data []byte) ([]byte, error) {
 	for _, u := range unpackers {
 		if !bytes.HasPrefix(data, []byte(u.magic)) {
@@ -93,9 +92,9 @@ func unpack(ctx context.Context, data []byte) ([]byte, error) {
 	return nil, errNotPacked
 }
 
-// extractVmlinux finds the kernel proper in a bzImage. The layout is that of
-// the kernel's documentation, "The Linux/x86 Boot Protocol": setup_sects at
-// 0x1f1, the magic HdrS at 0x202, payload_offset and payload_length at 0x248.
+// extractVmlinux finds the kernel proper in a bzImage. The layout is that of the kernel's
+// documentation, "The Linux/x86 Boot Protocol": setup_sects at 0x1f1, the magic HdrS at 0x202,
+// payload_offset and payload_length at 0x248.
 func extractVmlinux(ctx context.Context, image []byte) ([]byte, error) {
 	if len(image) < 0x250 || string(image[0x202:0x206]) != "HdrS" || binary.LittleEndian.Uint16(image[0x206:]) < 0x208 {
 		return nil, errors.New("not a bzImage of boot protocol 2.08 or later")
@@ -112,8 +111,8 @@ func extractVmlinux(ctx context.Context, image []byte) ([]byte, error) {
 	payload := image[start:end]
 	size := binary.LittleEndian.Uint32(payload[len(payload)-4:])
 	if !bytes.HasPrefix(payload, []byte("\x1f\x8b")) {
-		// Of the formats gzip ends with the size itself; the kernel's build
-		// appends it to the others, whose programs take it for garbage.
+		// gzip ends with the size itself; the kernel's build appends it to the other formats, whose
+		// programs take it for garbage.
 		payload = payload[:len(payload)-4]
 	}
 	vmlinux, err := unpack(ctx, payload)

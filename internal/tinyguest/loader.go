@@ -10,24 +10,23 @@ import (
 	"github.com/vmop/sdk/internal/buildcache"
 )
 
-// Loader is the distribution's signed boot loader, by which UEFI firmware with
-// Secure Boot starts [Guest].BzImage, which is signed too.
+// Loader is the distribution's signed boot loader, by which UEFI firmware with Secure Boot starts
+// [Guest].BzImage, which is signed too.
 type Loader struct {
-	// Shim is signed by Microsoft, whose keys firmware has. Its name on an EFI
-	// system partition is /EFI/BOOT/BOOTX64.EFI.
+	// Shim is signed by Microsoft, whose keys firmware has. Its name on an EFI system partition is
+	// /EFI/BOOT/BOOTX64.EFI.
 	Shim string
 	// GRUB is signed by the distribution, whose key the shim has. Its name is
 	// /EFI/BOOT/grubx64.efi, and it reads /EFI/debian/grub.cfg.
 	GRUB string
 }
 
-// loaderPackages have the two files. They are unpacked and not installed: a
-// boot loader would find its way onto the disk of whoever runs the tests.
+// loaderPackages have the two files. They are unpacked and not installed: installing would write a
+// boot loader to the disk of the user who runs the tests.
 var loaderPackages = []string{"shim-signed", "grub-efi-amd64-signed"}
 
-// EnsureLoader returns the boot loader, which it fetches with apt-get if the
-// cache does not have it. Of the options, the flavor and the kernel's folder
-// have no meaning for it.
+// EnsureLoader returns the boot loader, which it fetches with apt-get if the cache does not have
+// it. It ignores the options' flavor and kernel folder.
 func EnsureLoader(ctx context.Context, o Options) (Loader, error) {
 	if o.Progress == nil {
 		o.Progress = io.Discard

@@ -13,14 +13,14 @@ import (
 	"strings"
 )
 
-// wantedModules are the drivers that the guest has at hand. What a kernel has
-// built in or lacks is left out without a word: kernels differ in this.
+// wantedModules are the drivers for the guest. Those that a kernel has built in or lacks are
+// skipped silently: kernels differ in this.
 var wantedModules = []string{
-	// Buses and what QEMU offers on them.
+	// Buses and QEMU's devices on them.
 	"virtio_pci", "virtio_mmio", "virtio_blk", "virtio_net", "virtio_console", "virtio_balloon", "virtio_scsi",
 	"virtio_rng", "virtio_mem", "virtio_input", "sd_mod", "sr_mod", "ahci", "ata_piix", "e1000", "e1000e", "nvme",
 	"tpm_crb", "tpm_tis", "qemu_fw_cfg",
-	// What tells the host of a guest that has panicked or hangs.
+	// What reports a panic or a hang of the guest to the host.
 	"pvpanic_pci", "pvpanic_mmio", "i6300esb",
 	// The power button.
 	"button", "evdev",
@@ -28,25 +28,25 @@ var wantedModules = []string{
 	"ext4", "isofs", "vfat", "nls_cp437", "nls_ascii", "nls_iso8859_1", "nls_utf8", "efivarfs",
 	// Folders of the host.
 	"9p", "9pnet_virtio", "virtiofs",
-	// Checksums that ext4 and the initialization of drivers ask for by algorithm.
+	// Checksums that ext4 and the initialization of drivers request by algorithm.
 	"crc32c_generic", "crc16",
 }
 
-// module is a kernel module and what it says about itself.
+// module is a kernel module and its metadata.
 type module struct {
 	name    string
 	depends []string // direct dependencies
 	aliases []string // patterns of the devices that it drives
 }
 
-// moduleName maps a file to the module's name; - and _ are the same in it.
+// moduleName maps a file to the module's name, in which - and _ are equivalent.
 func moduleName(path string) string {
 	name, _, _ := strings.Cut(filepath.Base(path), ".ko")
 	return strings.ReplaceAll(name, "-", "_")
 }
 
-// copyModules puts the wanted modules below from, and all that they depend on,
-// unpacked into the folder to.
+// copyModules puts the wanted modules below from, and all their dependencies, unpacked into the
+// folder to.
 func copyModules(ctx context.Context, to, from string) error {
 	files := map[string]string{}
 	err := filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
@@ -92,8 +92,7 @@ func copyModules(ctx context.Context, to, from string) error {
 	return nil
 }
 
-// parseModule reads a module's section .modinfo: KEY=VALUE strings, each with a
-// zero byte behind it.
+// parseModule reads a module's section .modinfo: KEY=VALUE strings, each terminated by a zero byte.
 func parseModule(name string, data []byte) (module, error) {
 	m := module{name: name}
 	f, err := elf.NewFile(bytes.NewReader(data))
@@ -122,8 +121,8 @@ func parseModule(name string, data []byte) (module, error) {
 	return m, nil
 }
 
-// moduleList writes the file by which the guest finds its modules, see
-// guest/modules.c. The result does not depend on the order of the argument.
+// moduleList returns the index of the modules for the guest, see guest/modules.c. The result does
+// not depend on the order of the argument.
 func moduleList(modules []module) string {
 	byName := map[string]module{}
 	for _, m := range modules {
@@ -148,8 +147,8 @@ func moduleList(modules []module) string {
 	return b.String()
 }
 
-// loadOrder appends name and before it everything that it depends on, unless
-// seen. Dependencies that are not there are built into the kernel.
+// loadOrder appends name after its dependencies, unless seen. Missing dependencies are built into
+// the kernel.
 func loadOrder(byName map[string]module, name string, order []string, seen map[string]bool) []string {
 	m, ok := byName[name]
 	if !ok || seen[name] {

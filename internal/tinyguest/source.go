@@ -11,16 +11,15 @@ import (
 	"strings"
 )
 
-// source is where a kernel comes from, and an identity that changes when the
-// kernel does.
+// source is where a kernel comes from, and an identity that changes with the kernel.
 type source struct {
 	id       string
 	dir      string   // an unpacked package, or
 	packages []string // names to try with apt-get, in this order
 }
 
-// The packages that depend on the distribution's current kernel. The first
-// known one is taken: Debian's and Ubuntu's names differ.
+// The packages that depend on the distribution's current kernel. The first known one is taken:
+// Debian's and Ubuntu's names differ.
 var packageNames = map[Flavor][]string{
 	FlavorCloud:   {"linux-image-cloud-amd64", "linux-image-virtual"},
 	FlavorGeneric: {"linux-image-amd64", "linux-image-generic"},
@@ -47,9 +46,8 @@ func chooseSource(o Options) (source, error) {
 	if !ok {
 		return source{}, fmt.Errorf("flavor %q: unknown", o.Flavor)
 	}
-	// A cache may be shared by containers with different distributions. Which
-	// of a distribution's kernels it has does not matter: newer ones are not
-	// chased.
+	// Containers with different distributions may share a cache. Newer kernels of a distribution
+	// are not fetched.
 	release, err := os.ReadFile("/etc/os-release")
 	if err != nil && !os.IsNotExist(err) {
 		return source{}, err
@@ -63,13 +61,12 @@ func chooseSource(o Options) (source, error) {
 	return source{id: "apt " + strings.Join(append(id, names...), " "), packages: names}, nil
 }
 
-// kernelFiles is one kernel of an unpacked package.
 type kernelFiles struct {
 	image   string // bzImage
 	modules string // folder below which its modules lie
 }
 
-// findKernel looks for the youngest kernel below root.
+// findKernel returns the newest kernel below root.
 func findKernel(root string) (kernelFiles, error) {
 	var found kernelFiles
 	var newest int64
@@ -78,7 +75,7 @@ func findKernel(root string) (kernelFiles, error) {
 		if err != nil || !info.Mode().IsRegular() || (found.image != "" && info.ModTime().UnixNano() <= newest) {
 			return
 		}
-		// Unreadable ones are common: Ubuntu keeps kernels from its users.
+		// Unreadable ones are common: Ubuntu protects kernels from users.
 		f, err := os.Open(image)
 		if err != nil {
 			return
@@ -161,8 +158,7 @@ func download(ctx context.Context, dir string, progress io.Writer, names ...stri
 	})
 }
 
-// dependencies lists what a package depends on; an unknown package depends on
-// nothing.
+// dependencies lists a package's dependencies, none for an unknown package.
 func dependencies(ctx context.Context, name string) ([]string, error) {
 	out, err := run(ctx, "", "apt-cache", "depends", name)
 	if ctx.Err() != nil {
@@ -186,8 +182,7 @@ func firstWithPrefix(names []string, prefix string) string {
 	return ""
 }
 
-// run executes a program and returns its output; an error carries what it
-// complained about.
+// run executes a program and returns its output; an error has its standard error.
 func run(ctx context.Context, dir string, argv ...string) ([]byte, error) {
 	var complaint strings.Builder
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)

@@ -8,12 +8,12 @@ import (
 	"strconv"
 )
 
-// least is how many tests run at once on a computer with few processors.
+// least is the minimum number of concurrent tests on a computer with few processors.
 const least = 4
 
-// Tests lets more parallel tests of a package run at once than there are processors,
-// for tests that wait for guests, servers and timers most of the time. It is called
-// first in TestMain: whoever gives -parallel is heard, because that is parsed later.
+// Tests lets more parallel tests of a package run at once than there are processors, for tests that
+// mostly wait for guests, servers and timers. Call it first in TestMain: an explicit -parallel
+// takes precedence, because it is parsed later.
 func Tests() {
 	if err := flag.Set("test.parallel", strconv.Itoa(max(least, runtime.GOMAXPROCS(0)))); err != nil {
 		panic(fmt.Sprintf("let tests run together: %v", err))

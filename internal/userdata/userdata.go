@@ -10,8 +10,7 @@ import (
 	"github.com/vmop/sdk/internal/yamljson"
 )
 
-// ErrForm says that user data begins in no way that cloud-init knows, which would
-// ignore it.
+// ErrForm reports that user data begins in no way that cloud-init knows, which would ignore it.
 var ErrForm = errors.New("begins in no way that cloud-init knows: want a first line such as #cloud-config or #!/bin/sh")
 
 const (
@@ -20,16 +19,15 @@ const (
 	headSize    = 4096
 )
 
-// Known reports whether cloud-init knows what user data is, by what it knows it by:
-// the first line, compression or a MIME header in the first 4 KiB.
+// Known reports whether cloud-init recognizes user data, by the same criteria: the first line,
+// compression or a MIME header in the first 4 KiB.
 func Known(text []byte) bool {
 	head := bytes.ToLower(text[:min(len(text), headSize)])
 	return bytes.HasPrefix(text, []byte("#")) || bytes.HasPrefix(text, []byte(gzip)) || bytes.Contains(head, []byte("mime-version:"))
 }
 
-// Check says why cloud-init would ignore user data: it begins in no way that it
-// knows ([ErrForm]), or is cloud-config that is no YAML, or no mapping. The error has
-// nothing of what it says.
+// Check returns why cloud-init would ignore user data: it begins in no known way ([ErrForm]), or is
+// cloud-config that is not YAML, or not a mapping. The error contains nothing of the user data.
 func Check(text []byte) error {
 	if !Known(text) {
 		return ErrForm
@@ -48,7 +46,7 @@ func Check(text []byte) error {
 	return nil
 }
 
-// Hidden is an error about a YAML document, without what stands in it.
+// Hidden returns an error about a YAML document without the document's content.
 func Hidden(err error) error {
 	line, _, ok := strings.Cut(err.Error(), ":")
 	if at, found := strings.CutPrefix(strings.TrimPrefix(line, "yaml: "), "line "); ok && found {

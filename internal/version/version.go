@@ -3,16 +3,16 @@ package version
 
 import "runtime/debug"
 
-// stamped is what the linker was told: -X github.com/vmop/sdk/internal/version.stamped=v1.2.3.
-// It is what git describes where programs are built by make or by the recipes of
-// the images, which have no repository to look at.
+// stamped is set by the linker: -X github.com/vmop/sdk/internal/version.stamped=v1.2.3. It is the
+// output of git describe in programs built by make or by the images' recipes, which have no
+// repository.
 var stamped string
 
-// Unknown is the version of a program that was built of nothing that has one.
+// Unknown is the version of a program that was built from a source without a version.
 const Unknown = "(devel)"
 
-// String is the version that was stamped into the program, else that of the module
-// that it was built of, as by go install.
+// String returns the version that was stamped into the program, or else that of the module that it
+// was built from, as by go install.
 func String() string {
 	if stamped != "" {
 		return stamped

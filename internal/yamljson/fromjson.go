@@ -6,13 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// FromJSON writes a JSON value as block-style YAML. Keys keep their order,
-// numbers their digits, and strings that any YAML parser would take for
-// something else are quoted. Duplicate keys, floats out of range and invalid
-// UTF-8 are errors.
+// FromJSON writes a JSON value as block-style YAML. Keys keep their order, numbers their digits,
+// and strings that any YAML parser could take for something else are quoted. Duplicate keys, floats
+// out of range and invalid UTF-8 are errors.
 //
-// It writes what the YAML library made of the same value, byte for byte: what stands in
-// files and ConfigMaps is not to change because it is written faster.
+// The output equals the YAML library's for the same value, byte for byte: the contents of files and
+// ConfigMaps must not change because they are written faster.
 func FromJSON(raw json.RawMessage) ([]byte, error) {
 	tokens, err := parse(raw)
 	if err != nil {
@@ -23,8 +22,8 @@ func FromJSON(raw json.RawMessage) ([]byte, error) {
 	return e.out, nil
 }
 
-// AppendMember appends a member of an object to the YAML of those before it. An object
-// without any is {}.
+// AppendMember appends a member of an object to the YAML of those before it. An object without any
+// is {}.
 func AppendMember(out []byte, key string, value json.RawMessage) ([]byte, error) {
 	tokens, err := parse(value)
 	if err != nil {
@@ -42,7 +41,7 @@ func AppendText(out []byte, key, value string) []byte {
 	return e.out
 }
 
-// emitter writes tokens. Each level is two columns further in than the one that it is in.
+// emitter writes tokens. Each level is indented by two columns.
 type emitter struct {
 	tokens []token // those that are still to be written
 	out    []byte
@@ -54,7 +53,6 @@ func (e *emitter) next() token {
 	return t
 }
 
-// root writes the outermost value.
 func (e *emitter) root() {
 	if t := e.next(); t.size > 0 {
 		e.block(t, 0, true)
@@ -63,8 +61,8 @@ func (e *emitter) root() {
 	}
 }
 
-// block writes what is in an object or array that is not empty, in lines of which the first is
-// begun already or not.
+// block writes the content of a non-empty object or array; begun reports whether its first line has
+// been begun.
 func (e *emitter) block(t token, indent int, begun bool) {
 	for range t.size {
 		if !begun {
@@ -80,7 +78,7 @@ func (e *emitter) block(t token, indent int, begun bool) {
 	}
 }
 
-// longKey is the length of a key, in bytes, up to which it stands before a mere colon.
+// longKey is the maximum length of a key, in bytes, without an explicit key indicator.
 const longKey = 128
 
 // member writes a key, for which the line is begun, and its value.
@@ -121,7 +119,7 @@ func (e *emitter) inLine(indent int) {
 	}
 }
 
-// scalar writes all that is no block, and ends its line.
+// scalar writes anything but a block, and ends its line.
 func (e *emitter) scalar(t token, indent int) {
 	switch {
 	case t.kind == object:
@@ -172,8 +170,8 @@ var escapes = map[rune]byte{
 
 const byteOrderMark = '\ufeff'
 
-// quoted writes a string in double quotes, with escapes for all that YAML 1.1 does not take
-// for printable. Of one that begins with a byte order mark the library escapes everything.
+// quoted writes a string in double quotes, with escapes for everything that is not printable in
+// YAML 1.1. If it begins with a byte order mark, the library escapes everything.
 func (e *emitter) quoted(s string) {
 	e.out = append(e.out, '"')
 	first, _ := utf8.DecodeRuneInString(s)
@@ -206,11 +204,10 @@ func (e *emitter) quoted(s string) {
 	e.out = append(append(e.out, s[done:]...), '"')
 }
 
-// breaks reports whether a string has what YAML 1.1 takes for a line break.
+// breaks reports whether a string has a line break by YAML 1.1.
 func breaks(s string) bool { return strings.ContainsAny(s, "\r\n\u0085\u2028\u2029") }
 
-// reserved reports whether YAML 1.1 or 1.2 gives a meaning to a word, or to one that differs
-// from it in capital letters.
+// reserved reports whether YAML 1.1 or 1.2 gives a meaning to a word, ignoring case.
 func reserved(word string) bool {
 	if len(word) > len("false") {
 		return false
@@ -220,11 +217,10 @@ func reserved(word string) bool {
 	return is || lower == "null"
 }
 
-// plainSafe reports whether no YAML parser can take a string for anything else. It is
-// stricter than YAML: it admits names, paths, addresses and
-// sentences of plain words, and leaves everything doubtful to the quotes.
-// Numbers, times, the merge key and all indicators are excluded by what the
-// first character may be.
+// plainSafe reports whether no YAML parser can take a string for anything else. It is stricter than
+// YAML: it admits names, paths, addresses and sentences of plain words, and quotes everything
+// doubtful. Restricting the first character excludes numbers, times, the merge key and all
+// indicators.
 func plainSafe(s string) bool {
 	if s == "" || reserved(s) {
 		return false
@@ -237,8 +233,8 @@ func plainSafe(s string) bool {
 		switch {
 		case isLetter(c), c >= '0' && c <= '9', strings.IndexByte("/_.@%+=,;()-", c) >= 0:
 		case c == ':', c == ' ':
-			// A colon before a space ends a key, a space before # starts a
-			// comment, and a space at the end is dropped.
+			// A colon before a space ends a key, a space before # starts a comment, and a space at
+			// the end is dropped.
 			if i+1 == len(s) || s[i+1] == ' ' {
 				return false
 			}
@@ -254,8 +250,8 @@ func isLetter(c byte) bool {
 }
 
 // literalSafe reports whether a literal block gives s, of several lines, back byte for byte. A
-// block knows no escapes, finds its indentation in its first line, and parsers
-// differ about line breaks other than \n and about spaces and lines of spaces at the ends.
+// block has no escapes, takes its indentation from its first line, and parsers differ about line
+// breaks other than \n and about spaces and lines of spaces at the ends.
 func literalSafe(s string) bool {
 	body := strings.TrimSuffix(s, "\n")
 	if !strings.Contains(s, "\n") || body == "" || strings.IndexByte(" \t\n", body[0]) >= 0 || body[len(body)-1] == '\n' {
@@ -270,8 +266,8 @@ func literalSafe(s string) bool {
 			return false
 		case r == '\n', r == '\t', r >= ' ' && r <= '~', r >= 0xa0 && r <= 0xfffd:
 		default:
-			// Control characters, and those beyond the basic plane, which are
-			// only written as escapes.
+			// Control characters, and those beyond the basic plane, which are only written as
+			// escapes.
 			return false
 		}
 	}

@@ -7,15 +7,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// MaxMerged bounds how many keys the merge keys of a document may bring in: each of
-// its mappings could have all keys of another.
+// MaxMerged limits how many keys the merge keys of a document may bring in: each of its mappings
+// could have all keys of another.
 const MaxMerged = 10_000
 
-// Merge puts the keys that the merge keys (<<) of a document bring in into its
-// mappings, in place, as parsers of YAML 1.1 do: what a mapping has itself counts, and
-// of a list the earlier mapping. What is brought in becomes aliases, whose expansion
-// [NodeToJSON] bounds. A document of aliases is changed once, where the anchors are.
-// The error names the line.
+// Merge puts the keys that the merge keys (<<) of a document bring in into its mappings, in place,
+// as parsers of YAML 1.1 do: a mapping's own keys take precedence, and in a list the earlier
+// mapping. Merged values become aliases, whose expansion [NodeToJSON] limits. Aliased mappings are
+// changed once, at the anchor. The error names the line.
 func Merge(doc *yaml.Node) error {
 	m := merger{states: map[*yaml.Node]mergeState{}}
 	return m.node(doc, 0)
@@ -33,7 +32,7 @@ type merger struct {
 	keys   int
 }
 
-// node merges what is in a node. Aliases lead to what the document has elsewhere.
+// node merges within a node. Aliases refer to what the document has elsewhere.
 func (m *merger) node(n *yaml.Node, depth int) error {
 	if n.Kind == yaml.AliasNode || n.Kind == yaml.ScalarNode || m.states[n] != 0 {
 		return nil
@@ -58,7 +57,6 @@ func (m *merger) node(n *yaml.Node, depth int) error {
 
 func isMerge(k *yaml.Node) bool { return k.Kind == yaml.ScalarNode && k.ShortTag() == "!!merge" }
 
-// scalarKey is the text of a key.
 func scalarKey(k *yaml.Node) (string, bool) {
 	k = Target(k)
 	return k.Value, k.Kind == yaml.ScalarNode
@@ -112,7 +110,7 @@ func (m *merger) mapping(n *yaml.Node, depth int) error {
 	return nil
 }
 
-// mergeSources are the mappings that a merge key names.
+// mergeSources returns the mappings that a merge key names.
 func mergeSources(k, v *yaml.Node) ([]*yaml.Node, error) {
 	v = Target(v)
 	sources := []*yaml.Node{v}
@@ -127,7 +125,7 @@ func mergeSources(k, v *yaml.Node) ([]*yaml.Node, error) {
 	return sources, nil
 }
 
-// aliasOf is an alias of a node, at its place in the document.
+// aliasOf returns an alias of a node, at its place in the document.
 func aliasOf(n *yaml.Node) *yaml.Node {
 	n = Target(n)
 	return &yaml.Node{Kind: yaml.AliasNode, Alias: n, Line: n.Line, Column: n.Column}

@@ -9,15 +9,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// SecondDocumentError is a document behind the one that is expected.
+// SecondDocumentError reports an unexpected second document.
 type SecondDocumentError struct{ Line int }
 
 func (e *SecondDocumentError) Error() string {
 	return fmt.Sprintf("line %d: a second document where one is expected", e.Line)
 }
 
-// Decode reads one YAML document. An empty one is null, and a second one a
-// [SecondDocumentError].
+// Decode reads one YAML document. An empty one is null, and a second one a [SecondDocumentError].
 func Decode(data []byte) (*yaml.Node, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, second yaml.Node
@@ -26,7 +25,7 @@ func Decode(data []byte) (*yaml.Node, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	// The parser looks at what follows a document only when asked for the next.
+	// The parser reads what follows a document only when asked for the next.
 	if err := dec.Decode(&second); err == nil {
 		return nil, &SecondDocumentError{Line: second.Line}
 	} else if !errors.Is(err, io.EOF) {
@@ -35,13 +34,13 @@ func Decode(data []byte) (*yaml.Node, error) {
 	return &doc, nil
 }
 
-// Quoted reports whether a scalar stands in quotes or in a block, and so is a text whatever
-// it looks like.
+// Quoted reports whether a scalar is in quotes or in a block, and thus a string whatever its
+// content.
 func Quoted(n *yaml.Node) bool {
 	return n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0
 }
 
-// Target is the node that an alias stands for, and any other node itself.
+// Target returns the node that an alias refers to, and any other node itself.
 func Target(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return n.Alias

@@ -10,12 +10,10 @@ import (
 	"unicode/utf8"
 )
 
-// MaxDepth is how deeply objects and arrays may be nested in what is written. It
-// is far beyond what anybody has a use for and keeps within the recursion limits
-// of the parsers that read it.
+// MaxDepth limits the nesting of objects and arrays in what is written. It is far more than is
+// useful and keeps within the recursion limits of the parsers that read it.
 const MaxDepth = 100
 
-// kind is that of a token.
 type kind byte
 
 const (
@@ -25,19 +23,19 @@ const (
 	literal // a number, true, false or null
 )
 
-// token is one value of a JSON document, or a key, which stands before its value. The tokens
-// of what is in an object or array follow its own.
+// token is one value of a JSON document, or a key, which precedes its value. The tokens of an
+// object's or array's content follow its own.
 type token struct {
-	// text is a string without its escapes, or a literal as YAML has it.
+	// text is an unescaped string, or a literal as YAML has it.
 	text string
 	// size is the number of items of an array, or of members of an object.
 	size int
 	kind kind
 }
 
-// parse reads exactly one JSON value. Duplicate keys, floats out of range and invalid UTF-8
-// are errors. It takes no json.Decoder, which makes a copy of every string and number behind
-// an interface: most of what it cost to write a runner's configuration.
+// parse reads exactly one JSON value. Duplicate keys, floats out of range and invalid UTF-8 are
+// errors. It avoids json.Decoder, whose allocations for every string and number were most of the
+// cost of writing a runner's configuration.
 func parse(raw json.RawMessage) ([]token, error) {
 	if !utf8.Valid(raw) {
 		// The decoder would silently replace the bytes.
@@ -53,7 +51,7 @@ func parse(raw json.RawMessage) ([]token, error) {
 	return p.tokens, nil
 }
 
-// Check reports what keeps a JSON value from being written as YAML.
+// Check reports what prevents a JSON value from being written as YAML.
 func Check(raw json.RawMessage) error {
 	_, err := parse(raw)
 	return err
@@ -65,7 +63,7 @@ type parser struct {
 	tokens []token
 }
 
-// next is the next character that is no space, 0 at the end.
+// next returns the next character that is not a space, 0 at the end.
 func (p *parser) next() byte {
 	for ; p.at < len(p.text); p.at++ {
 		switch c := p.text[p.at]; c {
@@ -77,7 +75,6 @@ func (p *parser) next() byte {
 	return 0
 }
 
-// unexpected is the error for what stands at the present place.
 func (p *parser) unexpected(want string) error {
 	if p.at >= len(p.text) {
 		return io.ErrUnexpectedEOF
@@ -114,7 +111,7 @@ func (p *parser) value(depth int) error {
 	return p.unexpected("a value")
 }
 
-// few is how many keys are compared with each other; more are looked up.
+// few is how many keys are compared with each other; more are looked up in a map.
 const few = 16
 
 func (p *parser) object(depth int) error {
@@ -154,7 +151,7 @@ func (p *parser) object(depth int) error {
 	return nil
 }
 
-// known reports whether a key is among others. Many of them are put into seen.
+// known reports whether a key is among others. If there are many, they are added to seen.
 func known(seen *map[string]bool, keys []string, key string) bool {
 	if len(keys) < few {
 		for _, k := range keys {
@@ -248,7 +245,7 @@ func (p *parser) number() error {
 	return nil
 }
 
-// skip goes on if the next character is one of some.
+// skip consumes the next character if it is one of some.
 func (p *parser) skip(some string) bool {
 	if p.at < len(p.text) && strings.IndexByte(some, p.text[p.at]) >= 0 {
 		p.at++
@@ -266,8 +263,8 @@ func (p *parser) digits() bool {
 	return p.at > start
 }
 
-// float keeps the digits of a floating-point number. It must have a point and a signed
-// exponent, or YAML 1.1 takes it for a string.
+// float keeps the digits of a floating-point number. It must have a point and a signed exponent, or
+// YAML 1.1 takes it for a string.
 func float(literal string) (string, error) {
 	if _, err := strconv.ParseFloat(literal, 64); err != nil {
 		return "", fmt.Errorf("number %s is out of range", literal)
@@ -285,9 +282,8 @@ func float(literal string) (string, error) {
 	return mantissa, nil
 }
 
-// placed is an error and where in the value it is. The path is put together on
-// the way out: to carry it along on the way in costs its length for each value,
-// which the author of a long key chooses.
+// placed is an error with its place in the value. The path is built on the way out: building it on
+// the way in would cost its length for each value, which the author of a long key chooses.
 type placed struct {
 	path string
 	err  error
@@ -296,7 +292,6 @@ type placed struct {
 func (p *placed) Error() string { return strings.TrimPrefix(p.path, ".") + ": " + p.err.Error() }
 func (p *placed) Unwrap() error { return p.err }
 
-// at puts the next outer part in front of an error's path.
 func at(part string, err error) error {
 	if p, ok := err.(*placed); ok {
 		p.path = part + p.path

@@ -11,21 +11,20 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// MaxAliased bounds what the aliases of a document may expand to, in bytes of
-// JSON: a few lines of YAML can name each other into billions of nodes, or one
-// long text a thousand times. Without aliases the output is at most eight times
-// the input.
+// MaxAliased limits what the aliases of a document may expand to, in bytes of JSON: a few lines of
+// YAML can refer to each other to make billions of nodes, or to one long text a thousand times.
+// Without aliases the output is at most eight times the input.
 const MaxAliased = 256 << 10
 
-// maxDepth bounds nesting, and with it the stack.
+// maxDepth limits nesting, and with it the stack.
 const maxDepth = 1000
 
 // jsonNumber is JSON's grammar of numbers (RFC 8259 §6).
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
-// ToJSON converts one YAML document to JSON. Keys keep their order; duplicate
-// keys, keys that are not scalars, several documents, and numbers that JSON
-// cannot hold are errors that name the line. An empty document is null.
+// ToJSON converts one YAML document to JSON. Keys keep their order; duplicate keys, keys that are
+// not scalars, several documents, and numbers that JSON cannot represent are errors that name the
+// line. An empty document is null.
 func ToJSON(data []byte) (json.RawMessage, error) {
 	doc, err := Decode(data)
 	if err != nil {
@@ -43,8 +42,8 @@ func NodeToJSON(n *yaml.Node) (json.RawMessage, error) {
 	return w.buf.Bytes(), nil
 }
 
-// Canonical writes a JSON value in its one spelling: order and numbers as they are,
-// strings escaped no more than needed.
+// Canonical writes a JSON value in its canonical spelling: order and numbers as they are, strings
+// escaped no more than needed.
 func Canonical(raw json.RawMessage) (json.RawMessage, error) {
 	tokens, err := parse(raw)
 	if err != nil {
@@ -56,7 +55,7 @@ func Canonical(raw json.RawMessage) (json.RawMessage, error) {
 	return w.buf.Bytes(), nil
 }
 
-// tokens writes the first value of some, and returns what follows it.
+// tokens writes the first value of some, and returns the rest.
 func (w *writer) tokens(all []token) []token {
 	t, rest := all[0], all[1:]
 	switch t.kind {
@@ -90,12 +89,12 @@ func (w *writer) tokens(all []token) []token {
 
 type writer struct {
 	buf bytes.Buffer
-	// aliases is how many aliases the present node is inside of. What the
-	// outermost has written begins at start; aliased is what those before it wrote.
+	// aliases is the number of aliases around the present node. The output of the outermost begins
+	// at start; aliased is the length of the output of earlier ones.
 	aliases, start, aliased int
 }
 
-// room refuses what would take the aliases beyond their limit, before it is written.
+// room refuses output that would exceed the limit of aliases, before it is written.
 func (w *writer) room(n *yaml.Node) error {
 	size := w.aliased
 	if w.aliases > 0 {
@@ -107,7 +106,7 @@ func (w *writer) room(n *yaml.Node) error {
 	return nil
 }
 
-// alias writes what an alias stands for.
+// alias writes the value that an alias refers to.
 func (w *writer) alias(n *yaml.Node, depth int) error {
 	if w.aliases == 0 {
 		w.start = w.buf.Len()
@@ -204,7 +203,7 @@ func (w *writer) string(s string) {
 	w.buf.Truncate(w.buf.Len() - 1)
 }
 
-// simple reports whether JSON has a string between quotes as it is.
+// simple reports whether a JSON string needs no escapes.
 func simple(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {

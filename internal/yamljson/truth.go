@@ -1,7 +1,7 @@
 package yamljson
 
-// Truth returns what a plain word is to kubectl, and is false if that is no truth value. It
-// reads by YAML 1.1, with all the words of https://yaml.org/type/bool.html.
+// Truth returns kubectl's boolean value of a plain word; is reports whether it is a boolean. It
+// follows YAML 1.1, with all the words of https://yaml.org/type/bool.html.
 func Truth(word string) (value, is bool) {
 	switch word {
 	case "true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON", "y", "Y":
@@ -12,8 +12,8 @@ func Truth(word string) (value, is bool) {
 	return false, false
 }
 
-// TruthOfSnakeYAML is [Truth] as VM-Operator's programs have it, whose parser reads by YAML
-// 1.1, too, and takes y and n for texts.
+// TruthOfSnakeYAML is [Truth] as in VM-Operator's programs, whose parser follows YAML 1.1, too, and
+// takes y and n for strings.
 func TruthOfSnakeYAML(word string) (value, is bool) {
 	if len(word) == 1 {
 		return false, false

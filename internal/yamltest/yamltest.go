@@ -28,7 +28,7 @@ func FromJSON(raw json.RawMessage) ([]byte, error) {
 	return Encode(node)
 }
 
-// Encode writes a node with the indentation that people use by hand.
+// Encode writes a node with the usual indentation.
 func Encode(node *yaml.Node) ([]byte, error) {
 	var out bytes.Buffer
 	enc := yaml.NewEncoder(&out)
@@ -42,8 +42,8 @@ func Encode(node *yaml.Node) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Node reads exactly one JSON value as a YAML node. Duplicate keys, floats
-// out of range and invalid UTF-8 are errors.
+// Node reads exactly one JSON value as a YAML node. Duplicate keys, floats out of range and invalid
+// UTF-8 are errors.
 func Node(raw json.RawMessage) (*yaml.Node, error) {
 	if !utf8.Valid(raw) {
 		// The decoder would silently replace the bytes.
@@ -64,7 +64,6 @@ func Node(raw json.RawMessage) (*yaml.Node, error) {
 	return node, nil
 }
 
-// valueNode reads the next value of dec.
 func valueNode(dec *json.Decoder, depth int) (*yaml.Node, error) {
 	token, err := dec.Token()
 	if err != nil {
@@ -129,8 +128,8 @@ func arrayNode(dec *json.Decoder, depth int) (*yaml.Node, error) {
 	return node, err
 }
 
-// numberNode keeps the digits of a JSON number. A floating-point number must
-// have a point and a signed exponent, or YAML 1.1 takes it for a string.
+// numberNode keeps the digits of a JSON number. A floating-point number must have a point and a
+// signed exponent, or YAML 1.1 takes it for a string.
 func numberNode(literal string) (*yaml.Node, error) {
 	mantissa, exponent, scientific := strings.Cut(strings.ToLower(literal), "e")
 	if !scientific && !strings.Contains(mantissa, ".") {
@@ -151,7 +150,7 @@ func numberNode(literal string) (*yaml.Node, error) {
 	return &yaml.Node{Kind: yaml.ScalarNode, Value: mantissa}, nil
 }
 
-// keyNode is a string that stays on one line: a block scalar cannot be a key.
+// keyNode returns a string that stays on one line: a block scalar cannot be a key.
 func keyNode(s string) *yaml.Node {
 	node := stringNode(s)
 	if node.Style == yaml.LiteralStyle {
@@ -160,9 +159,9 @@ func keyNode(s string) *yaml.Node {
 	return node
 }
 
-// stringNode chooses how a string is written: plain only where no YAML parser
-// can take it for anything else, as a literal block where it has several lines
-// that a block gives back unchanged, in double quotes otherwise.
+// stringNode chooses a string's style: plain only where no YAML parser can take it for anything
+// else, as a literal block if it has several lines that a block preserves, in double quotes
+// otherwise.
 func stringNode(s string) *yaml.Node {
 	node := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s, Style: yaml.DoubleQuotedStyle}
 	switch {
@@ -181,10 +180,9 @@ var reserved = map[string]bool{
 	"null": true,
 }
 
-// plainSafe is stricter than YAML: it admits names, paths, addresses and
-// sentences of plain words, and leaves everything doubtful to the quotes.
-// Numbers, times, the merge key and all indicators are excluded by what the
-// first character may be.
+// plainSafe is stricter than YAML: it admits names, paths, addresses and sentences of plain words,
+// and quotes everything doubtful. Restricting the first character excludes numbers, times, the
+// merge key and all indicators.
 func plainSafe(s string) bool {
 	if s == "" || reserved[strings.ToLower(s)] {
 		return false
@@ -197,8 +195,8 @@ func plainSafe(s string) bool {
 		switch {
 		case isLetter(c), c >= '0' && c <= '9', strings.IndexByte("/_.@%+=,;()-", c) >= 0:
 		case c == ':', c == ' ':
-			// A colon before a space ends a key, a space before # starts a
-			// comment, and a space at the end is dropped.
+			// A colon before a space ends a key, a space before # starts a comment, and a space at
+			// the end is dropped.
 			if i+1 == len(s) || s[i+1] == ' ' {
 				return false
 			}
@@ -209,9 +207,9 @@ func plainSafe(s string) bool {
 	return true
 }
 
-// literalSafe reports whether a literal block gives s back byte for byte. A
-// block knows no escapes, finds its indentation in its first line, and parsers
-// differ about line breaks other than \n and about lines of spaces at the ends.
+// literalSafe reports whether a literal block gives s back byte for byte. A block has no escapes,
+// takes its indentation from its first line, and parsers differ about line breaks other than \n and
+// about lines of spaces at the ends.
 func literalSafe(s string) bool {
 	body := strings.TrimSuffix(s, "\n")
 	if !strings.Contains(s, "\n") || body == "" || strings.IndexByte(" \t\n", body[0]) >= 0 || body[len(body)-1] == '\n' {
@@ -223,8 +221,8 @@ func literalSafe(s string) bool {
 			return false
 		case r == '\n', r == '\t', r >= ' ' && r <= '~', r >= 0xa0 && r <= 0xfffd:
 		default:
-			// Control characters, and those beyond the basic plane, which the
-			// YAML library only writes as escapes.
+			// Control characters, and those beyond the basic plane, which the YAML library only
+			// writes as escapes.
 			return false
 		}
 	}
@@ -236,9 +234,8 @@ func isLetter(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// placed is an error and where in the value it is. The path is put together on
-// the way out: to carry it along on the way in costs its length for each value,
-// which the author of a long key chooses.
+// placed is an error with its place in the value. The path is built on the way out: building it on
+// the way in would cost its length for each value, which the author of a long key chooses.
 type placed struct {
 	path string
 	err  error
@@ -247,7 +244,6 @@ type placed struct {
 func (p *placed) Error() string { return strings.TrimPrefix(p.path, ".") + ": " + p.err.Error() }
 func (p *placed) Unwrap() error { return p.err }
 
-// at puts the next outer part in front of an error's path.
 func at(part string, err error) error {
 	if p, ok := err.(*placed); ok {
 		p.path = part + p.path

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// leaveTimeout bounds the farewell: there may be nobody who reads it.
+// leaveTimeout limits the farewell, which the host may not read.
 const leaveTimeout = time.Second
 
-// maxLine is the longest line that is a command, in bytes.
+// maxLine limits a command, in bytes.
 const maxLine = 1024
 
 // Port is the agent's end of the channel: an *os.File of the device, or a net.Conn.
@@ -23,16 +23,15 @@ type Port interface {
 	SetWriteDeadline(time.Time) error
 }
 
-// Action logs a user in or, if the user is "", the present one out. It returns when
-// that is done. What it returns as an error is sent to the host.
+// Action logs a user in or, if the user is "", the present one out. It returns when that is done.
+// Its error is sent to the host.
 type Action func(ctx context.Context, user string) error
 
-// ErrHostGone tells that the host has closed its end. Serve may be called again on
-// the same port.
+// ErrHostGone reports that the host has closed its end. Serve may be called again on the same port.
 var ErrHostGone = errors.New("the host has closed the port")
 
-// Serve greets the host and does what it says, until ctx ends, which is said to the
-// host, or the host is gone (ErrHostGone).
+// Serve greets the host and executes its commands until ctx ends, which is announced to the host,
+// or the host has closed the port (ErrHostGone).
 func Serve(ctx context.Context, port Port, login, logout Action) error {
 	if err := errors.Join(port.SetReadDeadline(time.Time{}), port.SetWriteDeadline(time.Time{})); err != nil {
 		return fmt.Errorf("port: %w", err)
@@ -89,12 +88,11 @@ func serve(ctx context.Context, port Port, login, logout Action) error {
 	}
 }
 
-// session is one conversation.
 type session struct {
 	ctx           context.Context
 	port          io.Writer
 	login, logout Action
-	user          string // who was logged in by this agent
+	user          string // the user logged in by this agent
 }
 
 func (s *session) do(line string) error {
@@ -141,8 +139,8 @@ func (s *session) doLogout() error {
 	return s.say(202, "nobody is logged in")
 }
 
-// failed tells the host of an action's failure. An action that was interrupted by
-// the agent's end is explained by the farewell.
+// failed reports an action's failure to the host. If the agent's end interrupted the action, the
+// farewell explains it.
 func (s *session) failed(err error) error {
 	if s.ctx.Err() != nil {
 		return s.ctx.Err()

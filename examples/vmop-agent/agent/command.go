@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Command returns an action that runs a program, without a shell. The user is its
-// only argument; there is none for a logout. It fails if the program does, or takes
-// longer than the timeout. What the program writes goes to log.
+// Command returns an action that runs a program, without a shell. The user is its only argument;
+// there is none for a logout. It fails if the program does, or takes longer than the timeout. The
+// program's output goes to log.
 func Command(path string, timeout time.Duration, log io.Writer) Action {
 	return func(ctx context.Context, user string) error {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -21,7 +21,7 @@ func Command(path string, timeout time.Duration, log io.Writer) Action {
 		}
 		cmd := exec.CommandContext(ctx, path, args...)
 		cmd.Stdout, cmd.Stderr = log, log
-		// What the program leaves running may hold the log open.
+		// Processes that the program leaves running may hold the log open.
 		cmd.WaitDelay = time.Second
 		err := cmd.Run()
 		if ctx.Err() != nil {
@@ -34,5 +34,5 @@ func Command(path string, timeout time.Duration, log io.Writer) Action {
 	}
 }
 
-// Nothing is an action for a guest in which there is nothing to do.
+// Nothing is an action for a guest in which nothing needs to be done.
 func Nothing(context.Context, string) error { return nil }

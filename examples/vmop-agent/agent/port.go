@@ -10,8 +10,8 @@ import (
 // PortName is the name of the port in the guest.
 const PortName = "org.jdrupes.vmop_agent.0"
 
-// FindPort returns the device of a port that is given by its name. udev makes
-// links in /dev/virtio-ports; without udev the kernel is asked.
+// FindPort returns the device of a named port. udev creates links in /dev/virtio-ports; without
+// udev, sysfs is searched.
 func FindPort(name string) (string, error) {
 	link := filepath.Join("/dev/virtio-ports", name)
 	if _, err := os.Stat(link); err == nil {

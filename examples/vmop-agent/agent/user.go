@@ -14,12 +14,11 @@ var (
 	ErrInvalidUser = errors.New("not a user's name")
 )
 
-// validUser keeps out what programs could take for an option or a path, and
-// characters that mean something somewhere.
+// validUser excludes names that programs could take for an option or a path, and special
+// characters.
 var validUser = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@-]{0,63}$`)
 
-// CheckUser reports whether a user may be logged in: the name is one, and it is not
-// one of root's.
+// CheckUser reports whether a user may be logged in: the name must be valid and not one of root's.
 func CheckUser(name string) error {
 	// Many programs would take a number for a user ID.
 	if !validUser.MatchString(name) || strings.Trim(name, "0123456789") == "" {

@@ -28,11 +28,11 @@ type named struct {
 	value any
 }
 
-// library is how the functions of the library are called in a stack.
+// library is the prefix of the library's functions in a stack.
 const library = "github.com/vmop/sdk/vmop"
 
-// made are types whose values a function of their package makes, as their documents say:
-// there is nothing behind a zero value.
+// made are types whose values must be created by a function of their package, as documented: a zero
+// value is useless.
 var made = map[string]string{
 	"vmop/reconcile/objects.PassedOn": "of a pod that is there",
 	"vmop/runner.Engine":              "New",
@@ -46,17 +46,16 @@ var made = map[string]string{
 	"vmop/spec.AddToScheme":           "runtime.NewScheme",
 }
 
-// observed are the packages whose functions take objects that an operator has seen,
-// with their defaults, and are called by whoever acts on the decisions: a nil pointer
-// there stands for an object that does not exist where the document says so, and is a
-// fault of the caller's elsewhere.
+// observed are the packages whose functions take objects that an operator has read, with their
+// defaults: a nil pointer means an object that does not exist where documented, and is the caller's
+// bug elsewhere.
 var observed = []string{"vmop/reconcile.", "vmop/reconcile/objects.", "vmop/reconcile/machine."}
 
 // patience is far more than any of the calls takes.
 const patience = 60 * time.Second
 
-// moment is how long a context lives in the calls with one that has not ended: what
-// waits for something that never comes waits for that long.
+// moment is the lifetime of the context in calls with one that has not ended: what waits for
+// something that never comes waits for that long.
 const moment = 20 * time.Millisecond
 
 func main() {
@@ -113,16 +112,15 @@ func promoted(t reflect.Type, method string) bool {
 
 type caller struct {
 	given map[reflect.Type]reflect.Value
-	// contexts make the contexts that functions are called with, and context the
-	// present one.
+	// contexts are those that functions are called with, context the present one.
 	contexts      []func() (context.Context, context.CancelFunc)
 	context       func() (context.Context, context.CancelFunc)
 	calls, faults int
 }
 
-// call calls a function with each mixture of nil and of pointers to zero values, and
-// each of them with a context that has ended and with one that lives: what looks at its
-// context first gets to its arguments only then.
+// call calls a function with each combination of nil and pointers to zero values, each with a
+// context that has ended and with one that has not: functions that check their context first reach
+// their arguments only then.
 func (c *caller) call(name string, f reflect.Value) {
 	t := f.Type()
 	for i := range t.NumIn() {
@@ -181,8 +179,7 @@ func describe(v reflect.Value) string {
 	return "zero " + v.Type().String()
 }
 
-// zero is the zero value of a type, and of an interface or a function something that
-// does nothing.
+// zero returns the zero value of a type, or for an interface or a function one that does nothing.
 func (c *caller) zero(t reflect.Type) reflect.Value {
 	if v, ok := c.given[t]; ok {
 		return v
@@ -199,8 +196,7 @@ func (c *caller) zero(t reflect.Type) reflect.Value {
 	return reflect.Zero(t)
 }
 
-// stubs are values of the interfaces that a caller has something for: nobody passes
-// none.
+// stubs are values of the interfaces for which callers always pass something.
 func stubs() map[reflect.Type]reflect.Value {
 	here, there := net.Pipe()
 	_ = there.Close()
@@ -217,14 +213,13 @@ func stubs() map[reflect.Type]reflect.Value {
 	}
 }
 
-// closed is a listener that is closed.
 type closed struct{}
 
 func (closed) Accept() (net.Conn, error) { return nil, net.ErrClosed }
 func (closed) Close() error              { return nil }
 func (closed) Addr() net.Addr            { return &net.UnixAddr{} }
 
-// try calls a function and says what is wrong; nothing is.
+// try calls a function and returns what is wrong, or "".
 func try(f reflect.Value, args []reflect.Value) (fault string) {
 	done := make(chan string, 1)
 	go func() {
@@ -248,7 +243,7 @@ func try(f reflect.Value, args []reflect.Value) (fault string) {
 	}
 }
 
-// place is the innermost line of the library in a stack.
+// place returns the innermost line of the library in a stack.
 func place(stack []byte) string {
 	lines := strings.Split(string(stack), "\n")
 	for i, line := range lines[:len(lines)-1] {
