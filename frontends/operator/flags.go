@@ -27,7 +27,6 @@ const (
 
 func version() string { return buildversion.String() }
 
-// usageError reports a wrong invocation or configuration.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }

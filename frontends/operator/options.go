@@ -19,8 +19,6 @@ import (
 	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 )
 
-// readConfig reads the existing configuration files and then the environment, which takes
-// precedence.
 func readConfig(c *cli.Context, log logr.Logger) (operatorconfig.Config, error) {
 	var config operatorconfig.Config
 	for _, flag := range []string{flagFormerConfig, flagConfig} {
@@ -110,7 +108,6 @@ func readOptions(c *cli.Context, log logr.Logger) (controller.Options, error) {
 	return o, nil
 }
 
-// ownToken is the token of a pod's service account.
 const ownToken = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 
 // maxIdentity limits the name of an operator, which occurs in messages.

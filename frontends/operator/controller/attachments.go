@@ -28,7 +28,6 @@ func attachmentRegistration() registration {
 
 func addAttachments(s *setup) error {
 	k := &attachments{reader: s.reader, settings: s.options.Settings, starts: s.starts}
-	// by finds the attachments of machines or claims.
 	by := func(ctx context.Context, namespace, index string, values []string) []ctrl.Request {
 		var out []string
 		for _, v := range values {

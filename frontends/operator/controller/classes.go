@@ -20,7 +20,6 @@ func classRegistration() registration {
 	}
 }
 
-// without returns the registrations but for that of a kind.
 func without(kinds []registration, kind string) []registration {
 	var out []registration
 	for _, r := range kinds {

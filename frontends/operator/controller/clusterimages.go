@@ -25,8 +25,6 @@ func labelled(o client.Object, key string) []string {
 	return nil
 }
 
-// servedOf returns a mapping from a pod to a request for the disk or image that it serves an image
-// to.
 func servedOf(kind string) func(context.Context, client.Object) []ctrl.Request {
 	return func(_ context.Context, o client.Object) []ctrl.Request {
 		pod, is := o.(*corev1.Pod)
@@ -116,7 +114,6 @@ func (k *disks) copiers(w *look, claim string, s *diskkind.Snapshot) {
 	}
 }
 
-// wanting returns the disks and images of all namespaces that are copies of the image.
 func (k *disks) wanting(w *look) []client.Object {
 	var d storedDiskList
 	var i storedImageList

@@ -158,7 +158,6 @@ func (k *disks) observeClusterImage(w *look) *sight[diskkind.Snapshot] {
 	return k.around(w, stored, diskkind.Snapshot{ClusterImage: i, Unreadable: unreadable}, objects.ClaimOfClusterImage(w.name), &i.Spec.DataSource)
 }
 
-// around reads what a disk or image depends on.
 func (k *disks) around(w *look, stored client.Object, s diskkind.Snapshot, claim string, source *spec.VirtualDiskSource) *sight[diskkind.Snapshot] {
 	out := &sight[diskkind.Snapshot]{object: stored, now: w.now()}
 	pod := objects.ImportPod(claim)

@@ -42,13 +42,10 @@ type kind[S any] struct {
 	// prepare is called with a plan before it is executed. It may read what no cache shows and
 	// decide again. It never returns nil.
 	prepare func(ctx context.Context, o *sight[S], plan reconcile.Plan, memory *subjectMemory) (*prepared, error)
-	// done is called with each executed action.
-	done func(ctx context.Context, a reconcile.Action)
-	// told is called after events were emitted.
-	told func(ctx context.Context, o *sight[S], events []reconcile.Event)
+	done    func(ctx context.Context, a reconcile.Action)
+	told    func(ctx context.Context, o *sight[S], events []reconcile.Event)
 }
 
-// sight is an observation of a subject.
 type sight[S any] struct {
 	snapshot S
 	now      time.Time
@@ -114,7 +111,6 @@ func (e *engine[S]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	return e.tellOf(ctx, namespace, o, p.plan, memory)
 }
 
-// carryOut decides and executes. It returns the plan, and the action that failed, if any.
 func (e *engine[S]) carryOut(ctx context.Context, namespace string, o *sight[S], memory *subjectMemory) (p *prepared, failed reconcile.Action, err error) {
 	p = &prepared{plan: e.decide(o.snapshot)}
 	if e.prepare != nil {
@@ -256,7 +252,6 @@ func shortened(note string) string {
 	return note[:end] + more
 }
 
-// failed handles a write that failed.
 func (e *engine[S]) failed(ctx context.Context, a reconcile.Action, err error, memory *subjectMemory) (ctrl.Result, error) {
 	t := a.Target()
 	doubted := apierrors.IsAlreadyExists(err) && memory.stale > 0
@@ -282,7 +277,6 @@ func (e *engine[S]) refused(ctx context.Context, t reconcile.Target, err error, 
 	memory.failed(f)
 }
 
-// retryLater requeues after a growing delay.
 func retryLater(memory *subjectMemory) ctrl.Result {
 	delay := min(50*time.Millisecond<<min(memory.stale, 10), maxRetry)
 	memory.stale++

@@ -26,8 +26,7 @@ type executor struct {
 	client client.Client
 	writes *writeCounter
 	now    func() time.Time
-	// leads reports whether this operator may write.
-	leads func() bool
+	leads  func() bool
 }
 
 // execute executes one action in a namespace and records in the memory what the caches have yet to
@@ -70,7 +69,6 @@ func mayBeGone(a reconcile.Action) bool {
 	return deletionOf("", a) != nil
 }
 
-// deletion is a request to delete an object that has a UID.
 type deletion struct {
 	object client.Object
 	uid    types.UID
@@ -80,7 +78,6 @@ type deletion struct {
 	options    []client.DeleteOption
 }
 
-// deletionOf returns the deletion of an action, or nil.
 func deletionOf(namespace string, a reconcile.Action) *deletion {
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: a.Target().Name}
 	switch a := a.(type) {
@@ -146,7 +143,6 @@ func unknownResource(err error) bool {
 	})
 }
 
-// send makes the request and returns the object of the answer, if any.
 func (e *executor) send(ctx context.Context, namespace string, a reconcile.Action) (client.Object, error) {
 	manager := client.FieldOwner(names.FieldManager)
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: a.Target().Name}
@@ -236,9 +232,8 @@ func ownMetadata(namespace, kind, name string) *metav1.PartialObjectMetadata {
 }
 
 type patch struct {
-	action reconcile.Action
-	object client.Object
-	// subresource is empty for the object itself.
+	action      reconcile.Action
+	object      client.Object
 	subresource string
 	// strategic: items of lists are merged by name instead of replacing the list.
 	strategic bool
@@ -266,7 +261,6 @@ func (e *executor) patch(ctx context.Context, p patch, fields map[string]any) er
 	return e.client.Patch(ctx, p.object, raw, owner)
 }
 
-// merge sends a merge patch of an object of another API group as the operator.
 func (e *executor) merge(ctx context.Context, a reconcile.Action, o client.Object, fields map[string]any) error {
 	return e.patch(ctx, patch{action: a, object: o, owner: names.FieldManager}, fields)
 }
@@ -297,7 +291,6 @@ func applied(o reconcile.Object) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: content}, nil
 }
 
-// report applies one field owner's part of a status.
 func (e *executor) report(ctx context.Context, namespace string, s reconcile.StatusApply, memory *subjectMemory) error {
 	if !e.leads() {
 		return errNotLeading

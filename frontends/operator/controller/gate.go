@@ -19,8 +19,7 @@ const (
 	requestTimeout   = 30 * time.Second
 	// hanging is when a reconciliation is considered to hang: it ignored its timeout.
 	hanging = reconcileTimeout + time.Minute
-	// slow is the duration from which a reconciliation is counted as slow.
-	slow = time.Second
+	slow    = time.Second
 	// After muchWork reconciliations, the operator counts as quiet once there were no more than
 	// littleWork within quietAfter: with many machines, there is always one to reconcile.
 	muchWork   = 1000
@@ -36,8 +35,7 @@ type gate struct {
 	now     func() time.Time
 	slow    *prometheus.CounterVec
 
-	mu sync.Mutex
-	// running are the reconciliations in progress.
+	mu      sync.Mutex
 	running map[*passing]bool
 	// quiet, if not nil, is called when little is left to do after much. done counts the
 	// reconciliations since then, counted is their number when the timer rest was set; rest is nil
@@ -56,7 +54,6 @@ func newGate(l *leading, s *apiServer, slow *prometheus.CounterVec) *gate {
 	return &gate{leading: l, server: s, now: time.Now, slow: slow, running: map[*passing]bool{}}
 }
 
-// before wraps a reconciler.
 func (g *gate) before(controller string, r reconcile.Reconciler) reconcile.Reconciler {
 	counted := g.slow.WithLabelValues(controller) // creates the series, at 0
 	return reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -98,7 +95,6 @@ func (g *gate) ended(p *passing) {
 	}
 }
 
-// rests calls quiet if the operator is quiet, and checks again later otherwise.
 func (g *gate) rests() {
 	g.mu.Lock()
 	quiet := g.done-g.counted <= littleWork && len(g.running) == 0
@@ -113,7 +109,6 @@ func (g *gate) rests() {
 	}
 }
 
-// open waits for a term in which reconciliations may run.
 func (g *gate) open(ctx context.Context) (context.Context, error) {
 	for {
 		term, changed := g.leading.present()

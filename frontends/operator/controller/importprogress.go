@@ -30,7 +30,6 @@ type importProgress struct {
 	end  context.CancelFunc
 }
 
-// knownProgress is what one pod has reported.
 type knownProgress struct {
 	said   *runnerconfig.ImportProgress
 	at     time.Time // of the last query
@@ -44,8 +43,7 @@ const (
 	progressPatience = 3 * time.Second
 	// progressKept is how long the progress of a pod is kept that is no longer queried.
 	progressKept = 10 * time.Minute
-	// maxAsked limits concurrent queries.
-	maxAsked = 16
+	maxAsked     = 16
 )
 
 func newImportProgress(now func() time.Time) *importProgress {
@@ -104,7 +102,6 @@ func (a *importProgress) learn(k *knownProgress, address string) {
 	}
 }
 
-// askProgress queries over HTTP, without a proxy and without following redirects.
 func askProgress() func(ctx context.Context, address string) (runnerconfig.ImportProgress, error) {
 	c := &http.Client{
 		Transport:     &http.Transport{Proxy: nil, DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: 4 << 10},

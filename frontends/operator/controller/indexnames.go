@@ -18,14 +18,12 @@ const (
 	// they may refer to any claim.
 	anyClaim = "*"
 	// byShare finds the machines that share a claim as a folder.
-	byShare = "vmop.share"
-	// byHostPort finds the pods that use a port of their node.
+	byShare    = "vmop.share"
 	byHostPort = "vmop.hostPort"
 	// byPool finds the machines that are assigned from a pool; all assigned machines are also under
 	// anyPool, which is not a valid name.
 	byPool  = "vmop.pool"
 	anyPool = "*"
-	// byClass finds the machines that name a class.
 	byClass = "vmop.class"
 	// byMachine finds the operations and the attachments of a machine. The latter are under
 	// byClaim, too.

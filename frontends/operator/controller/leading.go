@@ -33,15 +33,13 @@ type leading struct {
 
 	mu sync.Mutex
 	// alone: there is no lease.
-	alone bool
-	// elected is set by the elector.
+	alone   bool
 	elected bool
 	// until is when the term ends unless the lease is renewed.
 	until time.Time
 	timer *time.Timer
-	// term is the present term's context, nil if there is none.
-	term context.Context
-	end  context.CancelCauseFunc
+	term  context.Context
+	end   context.CancelCauseFunc
 	// changed is closed and replaced when a term begins.
 	changed chan struct{}
 }
@@ -59,7 +57,6 @@ func (l *leading) set(change func()) {
 	l.update()
 }
 
-// update begins or ends a term.
 func (l *leading) update() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,7 +124,6 @@ func (r *renewed) Update(ctx context.Context, record resourcelock.LeaderElection
 	return err
 }
 
-// election runs for the lease, again and again.
 type election struct {
 	options LeaderElection
 	lock    *renewed

@@ -23,7 +23,6 @@ type look struct {
 	err    error
 }
 
-// key returns where to read an object.
 func (w *look) key(kind, name string) types.NamespacedName {
 	if w.kinds[kind].cluster {
 		return types.NamespacedName{Name: name}
@@ -166,7 +165,6 @@ func one[T cached](w *look, kind, name string, into T) T {
 	return none
 }
 
-// list reads the objects of an index.
 func (w *look) list(into client.ObjectList, index, value string) {
 	if w.err != nil {
 		return

@@ -17,7 +17,6 @@ func (k *machines) kind() kind[machinekind.Snapshot] {
 	}
 }
 
-// countEnds counts the ends that events were emitted for.
 func (k *machines) countEnds(_ context.Context, _ *observed, events []reconcile.Event) {
 	for i := range events {
 		if machinekind.TellsEnd(&events[i]) {

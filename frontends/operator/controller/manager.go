@@ -71,14 +71,12 @@ func addMachines(s *setup) error {
 	})
 }
 
-// fairQueues returns the constructor of a controller's queues.
 func fairQueues(workers int) func(string, workqueue.TypedRateLimiter[ctrl.Request]) workqueue.TypedRateLimitingInterface[ctrl.Request] {
 	return func(name string, limiter workqueue.TypedRateLimiter[ctrl.Request]) workqueue.TypedRateLimitingInterface[ctrl.Request] {
 		return newFairQueue(name, workers, limiter)
 	}
 }
 
-// machine returns the machine that the labels name.
 func (f finder) machine(_ context.Context, o client.Object) []ctrl.Request {
 	return requests(o.GetNamespace(), instanceOf(o))
 }
@@ -132,7 +130,6 @@ func (f finder) names(ctx context.Context, namespace, index, value string) []str
 	return out
 }
 
-// all returns the names of the machines of a namespace.
 func (f finder) all(ctx context.Context, namespace string) []string {
 	var l machineList
 	if f.cache.List(ctx, &l, client.InNamespace(namespace)) != nil {

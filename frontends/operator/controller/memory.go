@@ -21,8 +21,7 @@ const (
 	// recheck is when to look again if no watch wakes the subject.
 	recheck = time.Second
 	// settle is how long a status may be held back while objects are created.
-	settle = 2 * time.Second
-	// maxRetry is the longest delay between retries.
+	settle   = 2 * time.Second
 	maxRetry = time.Minute
 	// failureAge is how long a refusal is kept that was not retried, because the plan no longer
 	// wants the write. It must exceed the longest delay between two attempts.
@@ -58,11 +57,9 @@ func (w *written) confirmedBy(o client.Object) bool {
 // subjectMemory is what is known of a subject beside the cluster. None of it is needed after a
 // restart: it saves writes and explains refusals, which then occur again.
 type subjectMemory struct {
-	// written are writes that the caches do not show yet.
 	written map[object]written
 	// doubts are objects to be read from the API server.
-	doubts map[object]bool
-	// failures are the refused writes.
+	doubts   map[object]bool
 	failures map[reconcile.Target]refusal
 	// looked is when the observation began that is acted on.
 	looked time.Time
@@ -72,7 +69,6 @@ type subjectMemory struct {
 	// exist; turns counts how often it was not its turn since.
 	asked time.Time
 	turns int
-	// stale counts the consecutive writes that failed because their observation was old.
 	stale int
 }
 
@@ -91,7 +87,6 @@ func (m *subjectMemory) seen(o object) {
 	}
 }
 
-// doubt has the object read from the API server.
 func (m *subjectMemory) doubt(o object) {
 	if m.doubts == nil {
 		m.doubts = map[object]bool{}
@@ -99,7 +94,6 @@ func (m *subjectMemory) doubt(o object) {
 	m.doubts[o] = true
 }
 
-// refusal is a write that was refused.
 type refusal struct {
 	reconcile.Failure
 	// looked is when the observation began that led to it: objects created later may have been
@@ -117,7 +111,6 @@ func (m *subjectMemory) failed(f reconcile.Failure) {
 	m.failures[f.Target] = refusal{f, m.looked}
 }
 
-// memories are those of all subjects of an engine.
 type memories struct {
 	mu sync.Mutex
 	of map[types.NamespacedName]*subjectMemory

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 )
 
-// writeCounter counts the requests that change something.
 type writeCounter struct{ total *prometheus.CounterVec }
 
 func newWriteCounter(to prometheus.Registerer) (*writeCounter, error) {
@@ -103,7 +102,6 @@ func register[C prometheus.Collector](to prometheus.Registerer, c C) (C, error) 
 	return c, err
 }
 
-// census counts machines when it is collected.
 type census struct {
 	machines, waiting *prometheus.Desc
 

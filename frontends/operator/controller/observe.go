@@ -91,7 +91,6 @@ func (w machineLook) attachments() []spec.VirtualMachineBlockDeviceAttachment {
 	return attachmentsBy(w.look, byMachine, w.name)
 }
 
-// readService reads a service that may have any owner.
 func (w machineLook) readService(name string) *corev1.Service {
 	s := &corev1.Service{}
 	found, err := get(w.ctx, w.live, types.NamespacedName{Namespace: w.namespace, Name: name}, s)
@@ -240,7 +239,6 @@ func (w machineLook) portPods(pod *corev1.Pod) []corev1.Pod {
 	return out
 }
 
-// pod returns a pod of the cache, or nil.
 func (w machineLook) pod(name string) *corev1.Pod {
 	if w.err != nil {
 		return nil
@@ -267,7 +265,6 @@ func (k *machines) livePod(ctx context.Context, namespace, name string) (*corev1
 	return machinekind.CondensePod(p), nil
 }
 
-// refresh reads the machine of an observation at the API server.
 func (k *machines) refresh(ctx context.Context, o *observed) error {
 	fresh := &machine{}
 	s := &o.snapshot
@@ -367,7 +364,6 @@ func (w machineLook) secrets(s *machinekind.Snapshot) {
 	slices.SortFunc(s.Certificates, byName)
 }
 
-// userData finds the Secrets for the manifest's user data that were not found before.
 func (w machineLook) userData(s *machinekind.Snapshot) {
 	var holders corev1.ConfigMapList
 	w.list(&holders, byInstance, s.VM.Name)

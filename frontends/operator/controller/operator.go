@@ -35,9 +35,7 @@ import (
 )
 
 const (
-	// stopTimeout is how long a stop waits for writes in progress.
-	stopTimeout = 20 * time.Second
-	// definitionsPause is the interval at which the definitions are looked for.
+	stopTimeout      = 20 * time.Second
 	definitionsPause = time.Second
 )
 
@@ -191,14 +189,12 @@ func passes(err error) bool {
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// missingError reports that the cluster does not know a resource.
 type missingError struct{ resource string }
 
 func (e *missingError) Error() string {
 	return fmt.Sprintf("the definition of %s.%s: kubectl apply -k deploy/crds makes it", e.resource, spec.GroupName)
 }
 
-// definitions checks that the cluster knows the resources.
 func (o *Operator) definitions(ctx context.Context) error {
 	config := rest.CopyConfig(o.config)
 	config.Timeout = probeTimeout

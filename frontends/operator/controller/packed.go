@@ -25,7 +25,6 @@ func pack(text []byte) packed {
 	return bytes.Clone(dictionary().Encode(nil, text)) // with room for incompressible text
 }
 
-// text returns the uncompressed text, or nothing.
 func (p packed) text() []byte {
 	text, err := dictionary().Decode(nil, p)
 	if err != nil {

@@ -56,7 +56,6 @@ func (k *pools) kind() kind[poolkind.Snapshot] {
 	return kind[poolkind.Snapshot]{observe: k.observe, decide: poolkind.Decide, done: assigned, told: k.noteTold}
 }
 
-// observe reads the pools of a namespace and the assigned machines.
 func (k *pools) observe(w *look) *sight[poolkind.Snapshot] {
 	if w.awaits() {
 		w.behind = true
@@ -120,7 +119,6 @@ func members(w *look, pools int) []poolkind.Member {
 	return out
 }
 
-// noteTold records which pools an event was emitted for.
 func (k *pools) noteTold(ctx context.Context, o *sight[poolkind.Snapshot], _ []reconcile.Event) {
 	for _, u := range o.snapshot.Unreadable {
 		if !u.Told {
@@ -130,7 +128,6 @@ func (k *pools) noteTold(ctx context.Context, o *sight[poolkind.Snapshot], _ []r
 	}
 }
 
-// assigned logs a changed assignment.
 func assigned(ctx context.Context, a reconcile.Action) {
 	log.FromContext(ctx).Info("assignment changed", "machine", a.Target().Name)
 }
@@ -188,7 +185,6 @@ func sizesChanged() handler.EventHandler {
 	}
 }
 
-// usage returns the fields of a machine that show who uses it.
 func usage(o client.Object) []any {
 	m, ok := o.(*machine)
 	if !ok {

@@ -110,7 +110,6 @@ func (p *preparations) informer(what preparation, namespace string) (toolscache.
 	return out, err
 }
 
-// bare reduces an object to its existence.
 func bare(o *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion}}
 }
@@ -164,14 +163,12 @@ func (p *preparations) lost(o any) {
 	}
 }
 
-// then registers a function to be called with each namespace that gets such an object.
 func (p *preparations) then(goOn func(namespace string) int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.goOn = append(p.goOn, goOn)
 }
 
-// since returns when a namespace last got such an object, or zero.
 func (p *preparations) since(namespace string) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -41,7 +41,6 @@ type later struct {
 
 var _ priorityqueue.PriorityQueue[ctrl.Request] = &fairQueue{}
 
-// newFairQueue returns a queue for a number of workers. The name is that of its metrics.
 func newFairQueue(name string, workers int, limiter workqueue.TypedRateLimiter[ctrl.Request]) *fairQueue {
 	order := newTurnOrder(max(1, workers/2))
 	return &fairQueue{
@@ -101,7 +100,6 @@ func (q *fairQueue) addNow(item ctrl.Request) {
 	q.Typed.Add(item)
 }
 
-// addLater keeps the earlier of two times.
 func (q *fairQueue) addLater(item ctrl.Request, after time.Duration) {
 	at := time.Now().Add(after)
 	q.mu.Lock()
@@ -161,13 +159,11 @@ type turnOrder struct {
 	// share limits the concurrent requests of a namespace.
 	share  int
 	active map[string]int
-	// level is the priority of each request that waits or has not been added yet.
-	level map[ctrl.Request]int
+	level  map[ctrl.Request]int
 	// queued are those of them that wait.
 	queued map[ctrl.Request]bool
 	// rings has the usual requests first, then those of low priority.
-	rings [2]ring
-	// closed: waiting requests are no longer served.
+	rings  [2]ring
 	closed bool
 }
 
@@ -189,7 +185,6 @@ func newTurnOrder(share int) *turnOrder {
 	return o
 }
 
-// raise records the highest priority of a request until it is served.
 func (o *turnOrder) raise(item ctrl.Request, priority int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -308,7 +303,6 @@ func (o *turnOrder) Pop() ctrl.Request {
 	return ctrl.Request{}
 }
 
-// release records that a request of a namespace was served.
 func (o *turnOrder) release(namespace string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -180,7 +180,6 @@ func (s *apiServer) failed(err error) {
 	s.probes.Go(func() { s.look(s.ctx, err) })
 }
 
-// look probes until there is an answer.
 func (s *apiServer) look(ctx context.Context, cause error) {
 	outage := false
 	for refuses := (time.Time{}); ; {
@@ -375,7 +374,6 @@ func (w *patientWatch) patiently(ctx context.Context, do func() error) error {
 	}
 }
 
-// temporary reports whether an API server is likely to answer differently soon.
 func temporary(err error) bool {
 	return observation.Unreachable(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) ||
 		apierrors.IsInternalError(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err)
@@ -397,7 +395,6 @@ func (w *patientWatch) there(is bool) {
 	w.server.notify()
 }
 
-// justBack reports whether an outage has just ended.
 func (s *apiServer) justBack() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -470,7 +467,6 @@ func (q *quietSink) WithName(name string) logr.LogSink {
 	return &quietSink{q.LogSink.WithName(name), q.server, q.client}
 }
 
-// errorsOnly wraps a logger to pass only errors.
 func errorsOnly(log logr.Logger) logr.Logger {
 	if log.GetSink() == nil {
 		return log

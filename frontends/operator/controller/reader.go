@@ -20,7 +20,6 @@ type reader struct {
 type cachedKind struct {
 	object func() client.Object
 	// ours: the caches keep all its objects, whatever their labels.
-	ours bool
-	// cluster: it is cluster-scoped.
+	ours    bool
 	cluster bool
 }

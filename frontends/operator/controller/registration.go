@@ -7,17 +7,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// registration is one kind of the API group that the operator looks after.
 type registration struct {
-	// object and list create what the caches keep.
 	kind, resource string
 	object         func() client.Object
 	list           func() client.ObjectList
-	// add adds its controller.
-	add func(*setup) error
+	add            func(*setup) error
 }
 
-// keptRegistration registers a kind whose objects the caches keep as they are.
 func keptRegistration[T any](kind, resource string, add func(*setup) error) registration {
 	return registration{
 		kind: kind, resource: resource, add: add,
@@ -48,7 +44,6 @@ func kindsOf(kinds []registration) map[string]cachedKind {
 	return out
 }
 
-// setup is what controllers are built with.
 type setup struct {
 	manager manager.Manager
 	options Options

@@ -20,7 +20,6 @@ func requests(namespace string, names []string) []ctrl.Request {
 	return out
 }
 
-// retries is the delay after a failure to reach something.
 func retries() workqueue.TypedRateLimiter[ctrl.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](100*time.Millisecond, maxRetry)
 }

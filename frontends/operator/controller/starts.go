@@ -63,7 +63,6 @@ func (s *starts) begin(ctx context.Context, vm *spec.VirtualMachine, attachments
 	return s.turn(ctx, vm.Namespace, start)
 }
 
-// turn is [starts.begin] for any pod that has claims.
 func (s *starts) turn(ctx context.Context, namespace string, start observation.Start) (*turn, error) {
 	step, t, err := s.ask(ctx, namespace, start)
 	if err != nil || step == observation.Wait || step == observation.Go {
@@ -178,7 +177,6 @@ func podOf(pod *corev1.Pod, watched bool) observation.Pod {
 	}
 }
 
-// saw records that the watch has shown a pod.
 func (s *starts) saw(pod *corev1.Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -204,7 +202,6 @@ func (s *starts) looked(namespace string, l *observation.Look) {
 	}
 }
 
-// answered records the result of creating the machine's pod.
 func (t *turn) answered(a reconcile.Action, answer client.Object, err error) {
 	if pod, is := created(a); is {
 		t.made, _ = answer.(*corev1.Pod)
@@ -225,7 +222,6 @@ func (t *turn) end() {
 	}
 }
 
-// created returns the pod that an action creates.
 func created(a reconcile.Action) (*corev1.Pod, bool) {
 	c, is := a.(reconcile.Create)
 	if !is {

@@ -106,7 +106,6 @@ func get(ctx context.Context, from client.Reader, key types.NamespacedName, into
 	return false, fmt.Errorf("read %T %s: %w", into, key, err)
 }
 
-// list reads the objects of a namespace that an index has.
 func list(ctx context.Context, from client.Reader, into client.ObjectList, index, namespace, value string) error {
 	if r, ok := from.(*storesReader); ok && r.stores.lacksIndexed(into, index, namespace, value) {
 		return nil

@@ -29,7 +29,6 @@ type stored struct {
 	authors machinekind.Authors
 }
 
-// The objects that are watched and read.
 type (
 	machine struct {
 		stored
@@ -246,7 +245,6 @@ func (m *machine) status() map[string]any {
 	return fields.Status
 }
 
-// decodeError reports a stored object that the types cannot hold.
 type decodeError struct {
 	kind, namespace, name string
 	err                   error

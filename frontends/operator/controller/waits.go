@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// wait is a condition of a machine that is not as it should be, and the reason.
 type wait struct{ condition, reason string }
 
 var allPhases = []string{

@@ -18,8 +18,7 @@ const (
 	// withdrawTimeout limits the withdrawal of claims when an operator ends; other operators forget
 	// the remaining ones after some time.
 	withdrawTimeout = 5 * time.Second
-	// withdrawals limits concurrent writes.
-	withdrawals = 8
+	withdrawals     = 8
 )
 
 // withdrawer withdraws, when this operator ends, its claims to machines that another operator looks
