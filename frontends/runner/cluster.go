@@ -16,7 +16,6 @@ import (
 	"github.com/vmop/sdk/vmop/runnerconfig"
 )
 
-// ownNamespace holds the name of the pod's namespace.
 const ownNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 // lastWords limits the time for reporting the end of the machine. The pod has

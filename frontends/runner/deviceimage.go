@@ -20,7 +20,6 @@ import (
 // it.
 const deviceMark = "vmop-runner: disk "
 
-// sizeOf returns the size of a file or block device in bytes.
 func sizeOf(f *os.File) (int64, error) {
 	info, err := f.Stat()
 	switch {
@@ -37,8 +36,7 @@ func sizeOf(f *os.File) (int64, error) {
 // deviceImage is the source of a block device's content: an image, or another device.
 type deviceImage struct {
 	path, format string
-	// size is that of the disk in it, in bytes.
-	size int64
+	size         int64
 	// own: it was fetched for this, and is removed once it is written.
 	own bool
 }
@@ -84,7 +82,6 @@ func (i *deviceImage) discard() error {
 	return os.Remove(i.path)
 }
 
-// head returns the first bytes of the disk.
 func (i *deviceImage) head(ctx context.Context) (_ []byte, err error) {
 	head := make([]byte, deviceHead)
 	if i.format == "raw" {

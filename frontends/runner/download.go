@@ -100,7 +100,6 @@ func giveDownload(args []string, stdout, stderr io.Writer) int {
 	return runner.ExitOK
 }
 
-// give serves the disk to the client, and returns the number of bytes.
 func (s downloadSettings) give(ctx context.Context, say func(string)) (int64, error) {
 	own, err := tunnel.LoadIdentity(filepath.Join(s.certificates, "tls.crt"), filepath.Join(s.certificates, "tls.key"))
 	if err != nil {
@@ -140,7 +139,6 @@ func (s downloadSettings) give(ctx context.Context, say func(string)) (int64, er
 	return size, nil
 }
 
-// diskSize returns the size of a file or block device in bytes.
 func diskSize(f *os.File) (int64, error) {
 	info, err := f.Stat()
 	switch {

@@ -66,8 +66,7 @@ type servedFile struct {
 	progress func(string)
 	watch    func(runnerconfig.ImportProgress)
 	told     time.Time
-	// silence is how long a connection may bring nothing.
-	silence time.Duration
+	silence  time.Duration
 }
 
 // impatient is a connection with a timeout for each read.
@@ -127,7 +126,6 @@ func (f *servedFile) whole(ctx context.Context, own tunnel.Identity) error {
 // errNotServed is returned when asking again is pointless.
 var errNotServed = errors.New("it is another file than the image was")
 
-// more copies what one connection serves.
 func (f *servedFile) more(ctx context.Context, client *http.Client) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://image/", nil)
 	if err != nil {

@@ -116,7 +116,6 @@ func makeDisk(ctx context.Context, job runnerconfig.Import, progress func(string
 	return probeDisk(ctx, job, watch)
 }
 
-// final reports whether another attempt would fail likewise.
 func final(err error) bool {
 	return slices.ContainsFunc([]error{imagesource.ErrChecksum, imagesource.ErrTooLarge, imagesource.ErrRedirect, errSmaller, errOtherFormat, errOccupied, errNotRestored, errRefusedDisk, errHalfMade}, func(e error) bool { return errors.Is(err, e) })
 }
@@ -133,5 +132,4 @@ func renameNew(from, to string) error {
 	return nil
 }
 
-// ownDisk reports whether the existing disk was made by this job.
 func ownDisk(job runnerconfig.Import) bool { return recorded(job) == job.Disk }

@@ -21,10 +21,8 @@ var (
 	// errNotRestored: the provisioner does not support snapshots, or the snapshot is not one of a
 	// disk.
 	errNotRestored = errors.New("the volume has nothing of a disk: whoever made it knows nothing of snapshots, or the snapshot is none of a disk's volume")
-	// errRefusedDisk refuses a restored disk.
 	errRefusedDisk = errors.New("what was restored is refused")
-	// errHalfMade refuses a snapshot that was taken too early.
-	errHalfMade = errors.New("the snapshot was taken while the disk was being made, and has a part of it")
+	errHalfMade    = errors.New("the snapshot was taken while the disk was being made, and has a part of it")
 )
 
 // adoptRestored adopts what its volume was restored with as the disk. Nothing is written to it

@@ -19,7 +19,6 @@ import (
 // defaultConfig is where VM-Operator's ConfigMap is mounted.
 const defaultConfig = "/etc/opt/vmrunner/config.yaml"
 
-// templateDir holds custom machine types, as VM-Operator has it.
 const templateDir = "/opt/vmrunner/templates"
 
 type settings struct {
@@ -286,7 +285,6 @@ func followConfig(path string, content []byte, e *runner.Engine) (stop func()) {
 	}
 }
 
-// slowFollowing describes the consequence of files that cannot be watched.
 func slowFollowing(err error) string {
 	return fmt.Sprintf("changes of the configuration and of secrets are noticed late, within ten seconds: %v (fs.inotify.max_user_instances bounds how many programs of a user watch files)", err)
 }

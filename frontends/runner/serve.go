@@ -125,7 +125,6 @@ func (s serveSettings) serve(ctx context.Context, l net.Listener, problem func(e
 	return nil
 }
 
-// pipes is a listener within the process: a server accepts what a tunnel opens.
 type pipes struct {
 	connections chan net.Conn
 	closed      chan struct{}

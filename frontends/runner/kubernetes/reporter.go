@@ -54,7 +54,6 @@ var (
 
 // Deadlines of a [Reporter].
 const (
-	// requestTimeout ends a request that the API server does not answer.
 	requestTimeout = 10 * time.Second
 	// pause is the minimum between two writes of the status; changes in between are written
 	// together. A guest can cause endless changes, for example by restarting its agents: after
@@ -63,11 +62,9 @@ const (
 	pause      = time.Second
 	maxPause   = time.Minute
 	freeWrites = 10
-	// firstRetry doubles with each failure up to lastRetry.
 	firstRetry = time.Second
 	lastRetry  = time.Minute
-	// maxEvents limits the events that wait for an unreachable API.
-	maxEvents = 100
+	maxEvents  = 100
 	// firstLook is when the machine is read again while its guest is asked to shut down; it doubles
 	// up to lastLook. Nothing else reaches the runner then: the kubelet no longer updates the
 	// mounted files of a pod that is being deleted.
@@ -163,7 +160,6 @@ func (r *Reporter) Close(ctx context.Context) error {
 	}
 }
 
-// take returns what is to be reported.
 func (r *Reporter) take() (state *runner.State, events []Event, closing bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -180,7 +176,6 @@ func (r *Reporter) isClosing() bool {
 	return r.closing
 }
 
-// sent drops an event that was sent.
 func (r *Reporter) sent(e Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -239,7 +234,6 @@ type pauses struct {
 	writes int
 }
 
-// after returns the pause that follows a write.
 func (p *pauses) after(now time.Time) time.Duration {
 	if p.next == 0 || now.Sub(p.last) > p.next+maxPause {
 		p.next, p.writes = pause, 0
@@ -251,7 +245,6 @@ func (p *pauses) after(now time.Time) time.Duration {
 	return p.next
 }
 
-// urgent reports whether a change of the machine was not caused by the guest.
 func urgent(before, now *runner.State) bool {
 	return before.Phase != now.Phase || before.Generation != now.Generation || before.ConfigGeneration != now.ConfigGeneration ||
 		before.CPUs != now.CPUs || before.DisplayPasswordSerial != now.DisplayPasswordSerial
@@ -381,7 +374,6 @@ func (s *sender) restAfter(ctx context.Context, written *runner.State) bool {
 	return ctx.Err() == nil
 }
 
-// woken waits for something to report, until ctx ends.
 func (s *sender) woken(ctx context.Context) bool {
 	select {
 	case <-s.r.wake:
