@@ -129,7 +129,6 @@ func (p *program) onHost(c *cli.Context) func(*spec.Object) (bool, error) {
 	}
 }
 
-// isHere is onHost for one machine, and notes the result.
 func (p *program) isHere(c *cli.Context, o *spec.Object) (bool, error) {
 	here, err := p.onHost(c)(o)
 	if here && !c.Bool("local") {
@@ -180,7 +179,6 @@ func (p *program) awaiting(c *cli.Context, format string) error {
 	})
 }
 
-// waiting is a change that a machine of this host gets at its next start.
 type waiting struct {
 	Namespace string
 	Name      string
@@ -238,7 +236,6 @@ func (p *program) printChanges(namespace, name string, found []changes.Change, f
 	return textout.Table(p.stdout, []string{"PATH", "OPERATION", "OLD", "NEW", "APPLIED", "REASON"}, rows)
 }
 
-// maxCell limits a value in the table, in characters.
 const maxCell = 40
 
 func changed(path string, v json.RawMessage) string {

@@ -78,7 +78,6 @@ func inline(objects []spec.Object, classes []spec.VirtualMachineClass) []finding
 	return said
 }
 
-// foreign reports whether an object was translated.
 func foreign(o *spec.Object) bool {
 	return o.Typed != nil && o.APIVersion != spec.GroupVersion().String()
 }

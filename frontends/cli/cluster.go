@@ -16,7 +16,6 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// requestTimeout limits one request to the API server.
 const requestTimeout = 30 * time.Second
 
 func (p *program) connect(c *cli.Context) (*cluster.Client, error) {
@@ -26,7 +25,6 @@ func (p *program) connect(c *cli.Context) (*cluster.Client, error) {
 	})
 }
 
-// clusterMachine connects and parses the NAME argument.
 func (p *program) clusterMachine(c *cli.Context) (client *cluster.Client, namespace, name string, err error) {
 	arg, err := oneName(c)
 	if err != nil {
@@ -58,7 +56,6 @@ func bounded(c *cli.Context, timeout time.Duration, what string) (context.Contex
 	return ctx, func() { cancel(); stop() }
 }
 
-// withMachine calls do with the machine of the NAME argument, within the timeout of a request.
 func (p *program) withMachine(c *cli.Context, do func(context.Context, *cluster.Client, *spec.VirtualMachine) error) error {
 	client, namespace, name, err := p.clusterMachine(c)
 	if err != nil {
@@ -75,7 +72,6 @@ func (p *program) withMachine(c *cli.Context, do func(context.Context, *cluster.
 
 var errTimeout = errors.New("it takes too long")
 
-// startReserve is the default timeout of start.
 const startReserve = 10 * time.Minute
 
 func unique() string { return time.Now().UTC().Format(time.RFC3339Nano) }

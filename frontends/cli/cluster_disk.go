@@ -44,7 +44,6 @@ func clusterDiskFlags() []cli.Flag {
 	}
 }
 
-// onlyInClusters refuses flags for disks of a cluster.
 func onlyInClusters(c *cli.Context) error {
 	for _, f := range clusterDiskFlags() {
 		if name := f.Names()[0]; c.IsSet(name) {
@@ -71,7 +70,6 @@ type clusterDisk struct {
 	Created time.Time
 }
 
-// clusterDiskActions are the actions on disks of a cluster.
 const clusterDiskActions = "list, describe, create, upload, download, resize, delete, attach or detach"
 
 func (p *program) clusterDisks(c *cli.Context) error {
@@ -135,7 +133,6 @@ func (p *program) clusterDisks(c *cli.Context) error {
 	}
 }
 
-// flagsOf returns the flags that only some actions have.
 func flagsOf() map[string][]string {
 	return map[string][]string{
 		"from": {"create"}, "path": {"create"}, "ca": {"create"}, "pull-secret": {"create"}, "volume-mode": {"create"},
@@ -238,7 +235,6 @@ func listDisk(d *spec.VirtualDisk) clusterDisk {
 	return out
 }
 
-// wanted returns the disk that the flags describe.
 func (w *diskWork) wanted(namespace, name string, size resource.Quantity) (*spec.VirtualDisk, error) {
 	d, c := spec.NewDisk(namespace, name, size), w.c
 	if class := c.String("storage-class"); c.IsSet("storage-class") {
@@ -328,7 +324,6 @@ func (w *diskWork) create(namespace, name, text string) error {
 	})
 }
 
-// see records a disk's state, and returns it in words.
 func (w *diskWork) see(out *diskDone, d *spec.VirtualDisk) string {
 	out.Phase, out.Message = string(d.Status.Phase), ""
 	if c := spec.FindCondition(d.Status.Conditions, conditions.Ready); c != nil {
@@ -450,7 +445,6 @@ func (w *diskWork) attach(namespace, machine, disk string) error {
 	})
 }
 
-// seeAttachment records an attachment's state, and returns it in words.
 func seeAttachment(out *diskDone, a *spec.VirtualMachineBlockDeviceAttachment) string {
 	out.Phase, out.Message = string(a.Status.Phase), ""
 	for _, kind := range []string{conditions.AttachmentTerminating, conditions.Attached} {

@@ -23,7 +23,6 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// clusterDisplayHelp describes spice and vnc with --cluster.
 const clusterDisplayHelp = "In a cluster, remote-viewer is started with the password in a file of its own. It connects to\n" +
 	"spec.vm.display.spice.server if the manifest has it, through proxyUrl likewise, or to the node\n" +
 	"where the port of the display is one of the node's. Any other display is reached through the\n" +
@@ -44,7 +43,6 @@ type clusterDisplay struct {
 	forwarding *cluster.Forwarding
 }
 
-// displayOptions come from VM-Operator's configuration and the flags.
 type displayOptions struct {
 	validity time.Duration
 	keepFile bool
@@ -104,7 +102,6 @@ func (d *clusterDisplay) find(ctx context.Context, protocol console.Protocol) er
 	return err
 }
 
-// tunnels reports whether a viewer on this host needs a tunnel.
 func (d *clusterDisplay) tunnels() bool {
 	return d.c.Bool("forward") || d.place.Tunnel && d.place.Proxy == ""
 }
@@ -137,7 +134,6 @@ func (d *clusterDisplay) print() error {
 	return err
 }
 
-// proxy lets viewers connect by a port of this host, until ctx ends.
 func (d *clusterDisplay) proxy(ctx context.Context) error {
 	if err := d.tunnel(ctx); err != nil {
 		return err
@@ -161,7 +157,6 @@ func (d *clusterDisplay) tunnelEnds() error {
 	return f.Wait()
 }
 
-// password returns the present password, empty if there is none.
 func (d *clusterDisplay) password(ctx context.Context) (string, error) {
 	var random [16]byte
 	if _, err := rand.Read(random[:]); err != nil {
@@ -245,7 +240,6 @@ func removeFile(name string) error {
 	return nil
 }
 
-// view starts a viewer and waits for its end.
 func (d *clusterDisplay) view(ctx context.Context) (err error) {
 	path, lookErr := exec.LookPath("remote-viewer")
 	if lookErr != nil {

@@ -70,7 +70,6 @@ func (w *diskWork) download(namespace, name, path string) error {
 	return w.finish(d.out, createReserve, func(ctx context.Context, tell func(string)) error { return d.run(ctx, part, tell) })
 }
 
-// read reads the object and the state of the last request.
 func (d *download) read(ctx context.Context) (*spec.VirtualDiskDownload, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, errors.New("the API server did not answer"))
 	defer cancel()
@@ -131,7 +130,6 @@ func (d *download) await(ctx context.Context, look func(spec.DiskPhase, *spec.Vi
 	return d.client.AwaitDisk(ctx, disk, func(disk *spec.VirtualDisk) (bool, error) { return see(disk.Status.Phase, disk.Status.Download) })
 }
 
-// errNotGiven reports that the pod that should serve the download cannot be reached.
 var errNotGiven = errors.New("the pod that gives it does not answer")
 
 // A status lags: a pod that has just ended still seems to serve its download. Therefore an
@@ -263,7 +261,6 @@ func (d *download) converts(has string) bool {
 	return d.format != "" && d.format != has && (d.format != "raw" || has != runnerconfig.FormatISO)
 }
 
-// convert converts the download, and returns the result's path.
 func (d *download) convert(ctx context.Context, part string, tell func(string)) (string, error) {
 	has := d.out.File.Format
 	if !d.converts(has) {

@@ -37,7 +37,6 @@ type upload struct {
 	claim  string
 }
 
-// uploadState is the part of a disk's or image's state that matters to an upload.
 type uploadState struct {
 	phase      spec.DiskPhase
 	progress   string
@@ -54,7 +53,6 @@ func stateOfImage(i *spec.VirtualImage) uploadState {
 	return uploadState{spec.DiskPhase(i.Status.Phase), i.Status.Progress, i.Status.Import, i.Status.Conditions, &i.Spec.DataSource}
 }
 
-// upload uploads a file to a disk or an image, which is created if it does not exist.
 func (w *diskWork) upload(namespace, name, path string) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -105,7 +103,6 @@ func (u *upload) needs() (int64, error) {
 	return size, nil
 }
 
-// find reads or creates the target.
 func (u *upload) find(namespace, name string, needs int64) (uploadState, error) {
 	ctx, cancel := u.request()
 	defer cancel()
@@ -199,7 +196,6 @@ func (u *upload) await(ctx context.Context, tell func(string), look func(uploadS
 	return u.client.AwaitDisk(ctx, d, func(d *spec.VirtualDisk) (bool, error) { return see(stateOfDisk(d)) })
 }
 
-// run requests a pod that receives the upload, uploads, and waits for the result.
 func (u *upload) run(ctx context.Context, tell func(string)) error {
 	request := ""
 	err := u.await(ctx, tell, func(s uploadState, c *spec.Condition) (bool, error) {

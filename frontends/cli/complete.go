@@ -14,7 +14,6 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// completeName is the hidden command that the shells' scripts call for completions.
 const completeName = "__complete"
 
 // completeCommand prints the completions of its last argument, a line each: the word, a tab, a
@@ -64,7 +63,6 @@ func (p *program) machineNames(c *cli.Context) []string {
 	return out
 }
 
-// namesFor returns the names of machines, of the command's cluster or of this host.
 func (p *program) namesFor(c *cli.Context, command *cli.Command, words []string) []string {
 	o := chosenCluster(command, words)
 	if o == nil {
@@ -147,7 +145,6 @@ func (p *program) disksFor(c *cli.Context, command *cli.Command, words []string)
 	return out
 }
 
-// completionTimeout limits how long the shell waits for names of a cluster.
 const completionTimeout = 3 * time.Second
 
 // chosenCluster returns the cluster that a command refers to, nil for this host. Some commands are
@@ -206,7 +203,6 @@ type completions struct {
 	files bool
 }
 
-// completer completes command lines of a program.
 type completer struct {
 	app      *cli.App
 	machines func(command *cli.Command, words []string) []string
@@ -313,7 +309,6 @@ func operandsOf(command *cli.Command, words []string) []string {
 	return out
 }
 
-// with keeps what begins with a prefix.
 func (c completions) with(prefix string) completions {
 	c.words = slices.DeleteFunc(c.words, func(w completion) bool { return !strings.HasPrefix(w.word, prefix) })
 	return c

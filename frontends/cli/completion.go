@@ -36,7 +36,6 @@ func (p *program) completionCommand() *cli.Command {
 	}
 }
 
-// manCommand is for make install.
 func (p *program) manCommand() *cli.Command {
 	return &cli.Command{
 		Name:   "man",

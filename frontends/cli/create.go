@@ -109,7 +109,6 @@ func (p *program) apply(c *cli.Context) error {
 	return p.applyTo(c, h, m, &o, given)
 }
 
-// applyTimeout limits the wait for a machine that applies a new manifest.
 const applyTimeout = 30 * time.Second
 
 func (p *program) applyTo(c *cli.Context, h *host.Host, m host.Machine, o *spec.Object, given host.Given) error {
@@ -166,7 +165,6 @@ func (p *program) tellStopped(full string, found []changes.Change) {
 	}
 }
 
-// waitsFor describes when a change that a running machine does not get takes effect.
 func waitsFor(change changes.Change) string {
 	text := "waits for the next start"
 	if change.Applied == changes.AppliedNever {

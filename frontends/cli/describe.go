@@ -88,7 +88,6 @@ func (p *page) add(name, value string) {
 	}
 }
 
-// amount describes processors and memory.
 func amount(cpus int, ram int64) string {
 	return textout.Counted(cpus, "CPU") + ", " + textout.Size(ram)
 }
@@ -141,7 +140,6 @@ func clusterPage(vm *spec.VirtualMachine, now time.Time, next nextSteps) page {
 	return out
 }
 
-// clusterNext returns the recommended next step.
 func clusterNext(vm *spec.VirtualMachine, next nextSteps) string {
 	command := func(words ...string) string { return next.hint(append(words, "-n", vm.Namespace, vm.Name)...) }
 	switch s := &vm.Status; {
@@ -161,7 +159,6 @@ func clusterNext(vm *spec.VirtualMachine, next nextSteps) string {
 	return "nothing needs to be done"
 }
 
-// launchText describes how long the steps of a start took; empty if unknown.
 func launchText(l *spec.LaunchTimeDuration) string {
 	if l == nil {
 		return ""
@@ -231,7 +228,6 @@ func hostPage(m *host.Machine, wanted *inspect.Wanted, command func(verb string)
 	return out
 }
 
-// hostNext returns the recommended next step.
 func hostNext(m *host.Machine, command func(verb string) string) string {
 	switch m.Status {
 	case host.StatusStopped:

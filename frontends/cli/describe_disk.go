@@ -95,7 +95,6 @@ func diskPage(d *spec.VirtualDisk, attached []*spec.VirtualMachineBlockDeviceAtt
 	return out
 }
 
-// madeOf names the source of a disk.
 func madeOf(s *spec.VirtualDiskSource) string {
 	switch {
 	case s == nil:
@@ -108,7 +107,6 @@ func madeOf(s *spec.VirtualDiskSource) string {
 	return s.Location()
 }
 
-// diskNext returns the recommended next step.
 func diskNext(d *spec.VirtualDisk, attached bool, next nextSteps) string {
 	use := "name it in spec.blockDeviceRefs of a machine, or " + next.hint("disk", "attach", "-n", d.Namespace, "MACHINE", d.Name)
 	switch s := &d.Status; {

@@ -47,7 +47,6 @@ func (p *program) detach(ctx context.Context, c *cli.Context, j *host.Job) error
 	return nil
 }
 
-// verboseFlag shows the output of programs that are started for a machine.
 func verboseFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "show what QEMU and its helpers say themselves, too; the machine's log always has it", DisableDefaultText: true}
 }
@@ -71,7 +70,6 @@ func (p *program) tellLog(c *cli.Context, failed *host.StartError) {
 	}
 }
 
-// tellVerbose prints how to see output that was not shown.
 func (p *program) tellVerbose() {
 	p.note("What QEMU itself has said is shown with -v.")
 }

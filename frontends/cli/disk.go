@@ -58,7 +58,6 @@ func (p *program) diskCommand() *cli.Command {
 	}
 }
 
-// diskTimeout limits the wait for a machine's answer about its disks.
 const diskTimeout = 30 * time.Second
 
 func (p *program) disk(c *cli.Context) error {

@@ -18,7 +18,6 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// diskWork is one call of disk for a cluster.
 type diskWork struct {
 	*program
 	c      *cli.Context
@@ -26,7 +25,6 @@ type diskWork struct {
 	action string
 }
 
-// diskDone is the result of an action on a disk of a cluster.
 type diskDone struct {
 	Namespace string
 	Disk      string
@@ -50,7 +48,6 @@ func printedResult(d *diskDone) *output.DiskResult {
 	}
 }
 
-// request limits one request to the API server.
 func (w *diskWork) request() (context.Context, context.CancelFunc) {
 	return bounded(w.c, requestTimeout, "the API server did not answer")
 }
@@ -101,7 +98,6 @@ func (w *diskWork) finish(out *diskDone, reserve time.Duration, wait func(ctx co
 	return nil
 }
 
-// await waits and shows what for. The error says what has not been completed.
 func (w *diskWork) await(out *diskDone, reserve time.Duration, wait func(ctx context.Context, tell func(string)) error) error {
 	signals, stop := signal.NotifyContext(w.c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -137,7 +133,6 @@ func (w *diskWork) await(out *diskDone, reserve time.Duration, wait func(ctx con
 // createReserve is the default timeout for a disk with a source: as long as one attempt may take.
 const createReserve = 24 * time.Hour
 
-// phaseDeleted is used instead of a phase.
 const phaseDeleted = "Deleted"
 
 func (w *diskWork) sizeArgument(text string) (resource.Quantity, error) {

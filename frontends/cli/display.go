@@ -60,7 +60,6 @@ func (p *program) openDisplay(c *cli.Context, kind string, viewers []viewer, pkg
 	return p.showDisplay(ctx, c, d, viewers, pkg)
 }
 
-// showDisplay uses a connection as the flags say.
 func (p *program) showDisplay(ctx context.Context, c *cli.Context, d displayConnection, viewers []viewer, pkg string) error {
 	switch {
 	case c.Bool("proxy-only"):
@@ -84,10 +83,8 @@ func (p *program) showDisplay(ctx context.Context, c *cli.Context, d displayConn
 	return fmt.Errorf("no viewer is installed to open this. Debian, Ubuntu and Fedora have %s in the package %s", viewers[0].name, pkg)
 }
 
-// viewerGrace is how long a viewer may take to end after a signal.
 const viewerGrace = 5 * time.Second
 
-// runViewer shows a display until the viewer or ctx ends.
 func (p *program) runViewer(ctx context.Context, path string, args []string) error {
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }

@@ -28,7 +28,6 @@ func displayFlags() []cli.Flag {
 	)...)
 }
 
-// checkDisplayFlags refuses flags that exclude each other.
 func checkDisplayFlags(c *cli.Context) error {
 	if _, err := outputFormat(c, formatText); err != nil {
 		return err
@@ -78,7 +77,6 @@ func (p *program) proxyDisplay(ctx context.Context, c *cli.Context, d displayCon
 	return relay(ctx, l, network, address, func(err error) { fmt.Fprintln(p.stderr, err) })
 }
 
-// acceptRetry is the delay after a failed accept.
 const acceptRetry = time.Second
 
 // relay connects each connection that l accepts to address, until ctx ends, and waits for all of
@@ -120,7 +118,6 @@ func relay(ctx context.Context, l net.Listener, network, address string, problem
 	}
 }
 
-// dialDeadline limits the wait for a display to accept a connection.
 const dialDeadline = 10 * time.Second
 
 // relayOne serves one connection. Its end by the viewer or the display is not an error.

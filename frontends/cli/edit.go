@@ -68,7 +68,6 @@ func (p *program) edit(c *cli.Context) error {
 	return os.RemoveAll(dir)
 }
 
-// applyEdited applies an edited manifest to a machine.
 func (p *program) applyEdited(c *cli.Context, m host.Machine, file string) error {
 	objects, err := p.machinesAmong([]string{file}, selection{})
 	if err != nil {

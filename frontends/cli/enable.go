@@ -95,7 +95,6 @@ func (p *program) renew(c *cli.Context, h *host.Host, o *spec.Object) {
 	}
 }
 
-// lingers reports whether a user's services run without a login.
 func lingers(user string) bool {
 	_, err := os.Stat(filepath.Join("/var/lib/systemd/linger", filepath.Base(user)))
 	return user != "" && err == nil

@@ -24,7 +24,6 @@ const (
 	exitNoByte = 255
 )
 
-// usageError reports a wrong command line.
 type usageError struct {
 	command string // "" for the program itself
 	message string

@@ -6,7 +6,6 @@ import (
 	"strings"
 )
 
-// exitCode is a row of the table of exit codes.
 type exitCode struct {
 	// code is its name in help and documents, from and to are the numeric range.
 	code     string
@@ -68,7 +67,6 @@ func isOf(of string, args []string) bool {
 	return true
 }
 
-// documentedExit reports whether a command line may end with a code.
 func documentedExit(args []string, code int) bool {
 	return slices.ContainsFunc(exitCodes(), func(e exitCode) bool { return e.from <= code && code <= e.to && e.holds(args) })
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/vmop/sdk/internal/atomicfile"
 )
 
-// createFile creates a new file that only its owner can read.
 func createFile(path string, data []byte) error {
 	created, err := atomicfile.Create(path, func(f *os.File) error {
 		_, err := f.Write(data)

@@ -43,7 +43,6 @@ func ordered(findings []finding) []finding {
 	return slices.SortedStableFunc(slices.Values(findings), func(a, b finding) int { return cmp.Compare(rank[a.severity], rank[b.severity]) })
 }
 
-// report prints findings, one per line.
 func (p *program) report(findings []finding) {
 	for _, f := range ordered(findings) {
 		fmt.Fprintln(p.stderr, f)

@@ -142,7 +142,6 @@ func (p *program) askAgent(ctx context.Context, m *host.Machine, q question) err
 	return errors.Join(err, agent.Close())
 }
 
-// errNotExecuting reports that an agent cannot answer now.
 var errNotExecuting = errors.New("the guest does not execute")
 
 // agentReady reports whether an agent can answer. QEMU keeps what is sent to a missing one until it

@@ -183,7 +183,6 @@ func (p *program) listImages(c *cli.Context, h *host.Host, format string) error 
 	return textout.Table(p.stdout, []string{"DIGEST", "FORMAT", "SIZE", "ALLOCATED", "AGE", "USED", "SOURCE"}, rows)
 }
 
-// shortDigest abbreviates a digest for display.
 func shortDigest(digest string) string {
 	digest = strings.TrimPrefix(digest, "sha256:")
 	return digest[:min(len(digest), 12)]
@@ -206,10 +205,8 @@ func (p *program) fetching(c *cli.Context, source string, do func(context.Contex
 	return err
 }
 
-// barWidth is the width of a progress bar in characters.
 const barWidth = 20
 
-// imageProgress returns one line about an image's progress.
 func imageProgress(name string, at imagesource.Progress) string {
 	text := string(at.Step) + " " + name
 	if at.Total > 0 {

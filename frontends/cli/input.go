@@ -166,7 +166,6 @@ func (p *program) machine(c *cli.Context, files []string, here func(*spec.Object
 
 func fullName(namespace, name string) string { return namespaceOr(namespace) + "/" + name }
 
-// needFiles refuses a command line without FILE.
 func needFiles(c *cli.Context) ([]string, error) {
 	if c.NArg() == 0 {
 		return nil, usagef(c, "FILE is missing: name a manifest, or - for the standard input")

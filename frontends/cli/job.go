@@ -68,7 +68,6 @@ func (p *program) makeJob(ctx context.Context, c *cli.Context, o *spec.Object) (
 	return j, given, nil
 }
 
-// wayOut adds to a refusal what can be done.
 func wayOut(err error) error {
 	var empty *host.EmptyDiskError
 	if !errors.As(err, &empty) {

@@ -84,7 +84,6 @@ func (p *program) given(c *cli.Context) (host.Given, error) {
 	return g, nil
 }
 
-// givenTo returns the localFlags' values for the machine of a manifest.
 func (p *program) givenTo(c *cli.Context, h *host.Host, o *spec.Object) (host.Given, error) {
 	g, err := p.given(c)
 	if err != nil {

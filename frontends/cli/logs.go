@@ -133,7 +133,6 @@ func readLog(m *host.Machine) (*os.File, []logLine, error) {
 	return f, out, nil
 }
 
-// youngerThan drops the lines before the first that is younger than a time.
 func youngerThan(lines []logLine, limit time.Time) []logLine {
 	for i, line := range lines {
 		if line.time.After(limit) {

@@ -42,7 +42,6 @@ func (p *program) lookUp(c *cli.Context, arg string, find findBy) (*host.Host, h
 	return h, m, p.seeList(c, h, arg, err)
 }
 
-// findOne returns the machine of the command's only argument.
 func (p *program) findOne(c *cli.Context) (host.Machine, error) {
 	_, m, err := p.named(c, (*host.Host).Find)
 	return m, err

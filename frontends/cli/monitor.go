@@ -18,13 +18,10 @@ import (
 )
 
 const (
-	// monitorDeadline limits all requests to a monitor.
 	monitorDeadline = 30 * time.Second
-	// statusDeadline limits the wait for a runner that reports a status.
-	statusDeadline = 5 * time.Second
+	statusDeadline  = 5 * time.Second
 )
 
-// askMonitor connects to a QEMU's monitor and calls ask.
 func (p *program) askMonitor(ctx context.Context, socket string, ask func(context.Context, *qmp.Client) error) error {
 	ctx, cancel := context.WithTimeout(ctx, monitorDeadline)
 	defer cancel()

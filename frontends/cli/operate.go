@@ -35,7 +35,6 @@ func operateFlags() []cli.Flag {
 	}
 }
 
-// notHere refuses flags for machines of a cluster.
 func notHere(c *cli.Context) error {
 	for _, flag := range []string{"all", "selector", "dry-run", "output", "yes", "wait", "no-wait"} {
 		if c.IsSet(flag) {
@@ -76,13 +75,11 @@ const (
 // operating is one call of a command that starts, stops or restarts machines of a cluster.
 type operating struct {
 	*program
-	c      *cli.Context
-	client *cluster.Client
-	kind   spec.OperationType
-	// interrupted ends with a signal.
+	c           *cli.Context
+	client      *cluster.Client
+	kind        spec.OperationType
 	interrupted context.Context
-	// tell shows what a machine waits for.
-	tell func(string)
+	tell        func(string)
 	// instead notes once that there are no operations.
 	instead sync.Once
 }
@@ -166,12 +163,10 @@ func (w *operating) newDisks(vm *spec.VirtualMachine, disks []string) (*spec.Vir
 	return w.client.Annotate(ctx, vm.Namespace, vm.Name, names.AnnotationNewDisk, value)
 }
 
-// verb is the request for the kind of operation.
 func (w *operating) verb() machinekind.Verb {
 	return machinekind.Verb(strings.ToLower(string(w.kind)))
 }
 
-// state is the machine's final state.
 func (w *operating) state() spec.MachineState {
 	if w.kind == spec.OperationStop {
 		return spec.StateStopped
@@ -235,7 +230,6 @@ func (w *operating) once(vm *spec.VirtualMachine, force bool, slots chan struct{
 	return out, false
 }
 
-// lastWait is what a machine was last seen to wait for.
 type lastWait struct {
 	mu   sync.Mutex
 	text string
@@ -322,7 +316,6 @@ func underWay(kind spec.OperationType, vm *spec.VirtualMachine) bool {
 	return false
 }
 
-// show shows what a machine waits for, until the context ends or the machine is deleted.
 func (w *operating) show(ctx context.Context, vm *spec.VirtualMachine, tell *telling) {
 	// A failure to show progress must not fail the command.
 	_ = w.client.Follow(ctx, vm, func(vm *spec.VirtualMachine) (bool, error) {
@@ -351,7 +344,6 @@ func (w *operating) tellMachine(vm *spec.VirtualMachine, force bool, out operate
 	return out, w.waiting(told)
 }
 
-// waiting waits for a machine with a request in it.
 func (w *operating) waiting(vm *spec.VirtualMachine) waiter {
 	if w.c.Bool("no-wait") {
 		return nil
@@ -447,7 +439,6 @@ func (p *program) confirmMany(c *cli.Context, kind spec.OperationType, vms []*sp
 	return nil
 }
 
-// reported copies an operation's status to the result.
 func reported(out operated, o *spec.VirtualMachineOperation) operated {
 	out.made = o
 	out.Operation, out.Phase = o.Name, string(o.Status.Phase)
@@ -460,7 +451,6 @@ func reported(out operated, o *spec.VirtualMachineOperation) operated {
 	return out
 }
 
-// tellOne prints the result for a command about one machine.
 func (w *operating) tellOne(r operated) error {
 	full, verb := fullName(r.Namespace, r.Machine), string(w.verb())
 	switch {

@@ -20,7 +20,6 @@ func (p *program) printOne(format string, object output.Object) error {
 	return write(p.stdout, format, output.One(object))
 }
 
-// named returns the metadata for a name.
 func named(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }

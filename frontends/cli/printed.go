@@ -91,7 +91,6 @@ func printedReport(r *inspect.Report, base output.Machine) output.Machine {
 	return base
 }
 
-// diskName returns the manifest's name of a device; empty if it has none.
 func diskName(r *inspect.Report, device string) string {
 	if r.Wanted == nil {
 		return ""

@@ -22,7 +22,6 @@ func (p *program) probeOptions() hostprobe.Options {
 	return o
 }
 
-// cacheDir is the user's cache directory; "" if there is none.
 func (p *program) cacheDir() string {
 	if dir := p.getenv("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
 		return dir

@@ -48,7 +48,6 @@ func (p *program) errorf(format string, args ...any) {
 	p.note("vmop-cli: "+format, args...)
 }
 
-// note prints a message that is not the command's result.
 func (p *program) note(format string, args ...any) {
 	fmt.Fprintln(p.stderr, textout.Printable(fmt.Sprintf(format, args...)))
 }

@@ -35,7 +35,6 @@ func (p *program) begin(what string) *progress {
 	return beginProgress(p.stderr, isTerminal(p.stderr), what)
 }
 
-// beginProgress starts to show progress; terminal: lines of out can be overwritten.
 func beginProgress(out io.Writer, terminal bool, what string) *progress {
 	g := &progress{out: out, what: what, terminal: terminal, started: time.Now(), done: make(chan struct{})}
 	g.wg.Add(1)

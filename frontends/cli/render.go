@@ -21,7 +21,6 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// showHost is an addition of render to the parts of a rendering.
 const showHost = "host"
 
 // The output formats.
@@ -140,7 +139,6 @@ func (p *program) render(c *cli.Context) error {
 	return rendering.Write(p.stdout, rendering.Part(show), rendering.Format(format), all)
 }
 
-// renderOptions returns what the flags say about all machines.
 func (p *program) renderOptions(c *cli.Context) (vmop.RenderOptions, error) {
 	var o vmop.RenderOptions
 	var err error
@@ -215,7 +213,6 @@ func (p *program) renderHost(c *cli.Context) (*qemucmd.Host, error) {
 	return nil, nil
 }
 
-// operatorSettings reads the operator's configuration file.
 func (p *program) operatorSettings(c *cli.Context) (objects.Settings, error) {
 	file := c.String("operator-config")
 	if file == "" {

@@ -96,7 +96,6 @@ func (p *program) detachOrDiscard(ctx context.Context, c *cli.Context, j *host.J
 	return err
 }
 
-// discard removes a machine whose first start has failed.
 func (p *program) discard(j *host.Job) {
 	switch discarded, err := j.Discard(); {
 	case err != nil && !errors.Is(err, host.ErrBusy): // by the process that runs it
@@ -333,7 +332,6 @@ func (f *foreground) setRaw(raw bool) {
 	}
 }
 
-// carriageReturns puts a carriage return before each line feed.
 func carriageReturns(b []byte) []byte {
 	out := make([]byte, 0, len(b)+8)
 	for _, c := range b {

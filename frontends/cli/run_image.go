@@ -259,7 +259,6 @@ func (p *program) imageMachine(c *cli.Context) (host.ImageMachine, host.SSH, err
 	return w, ssh, nil
 }
 
-// leadsToSSH reports whether a port of this host leads to the guest's SSH server.
 func leadsToSSH(f spec.HostForward) bool {
 	return f.GuestPort == 22 && f.Protocol == spec.ForwardTCP
 }

@@ -19,13 +19,11 @@ import (
 
 //go:generate sh -c "go run . __schema >../../docs/vmop-cli.schema.json"
 
-// described is an output of a command with -o json or yaml.
 type described struct {
 	// name is that of its schema, call an example command line, about a description.
 	name, call, about string
-	// list: it prints a List of such objects.
-	list bool
-	of   any
+	list              bool
+	of                any
 }
 
 func (d *described) command() string {
@@ -84,7 +82,6 @@ func (p *program) schemaCommand() *cli.Command {
 	}
 }
 
-// schema is a JSON schema, as far as Go's types need one.
 type schema struct {
 	Schema      string   `json:"$schema,omitempty"`
 	Title       string   `json:"title,omitempty"`
@@ -100,7 +97,6 @@ type schema struct {
 	Defs       map[string]*schema `json:"$defs,omitempty"`
 }
 
-// defs is where a schema refers to its parts.
 const defs = "#/$defs/"
 
 // schemaOf describes outputs: $defs has one for each by its name, and the Go types that they

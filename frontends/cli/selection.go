@@ -51,5 +51,4 @@ func namespaceOr(namespace string) string {
 	return namespace
 }
 
-// defaultNamespace is that of an object without a namespace.
 const defaultNamespace = "default"

@@ -125,7 +125,6 @@ func (p *program) restoreSnapshot(c *cli.Context, h *host.Host, m host.Machine, 
 	return nil
 }
 
-// seeSnapshots adds to an error which snapshots exist.
 func (p *program) seeSnapshots(m *host.Machine, err error) error {
 	if !errors.Is(err, host.ErrNoSnapshot) {
 		return err

@@ -60,7 +60,6 @@ func sshUserFlag() cli.Flag {
 	return &cli.StringFlag{Name: "user", Aliases: []string{"l"}, Usage: "`NAME` of the guest's user (default: the one that run --image made)"}
 }
 
-// host1 returns the host that options are for.
 func host1(options []host.SSHOption) string {
 	for _, o := range options {
 		if o.Name == "HostName" {

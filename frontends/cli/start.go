@@ -119,7 +119,6 @@ func (p *program) startHere(c *cli.Context, m host.Machine) error {
 	return p.detachOrDiscard(ctx, c, j)
 }
 
-// keptManifest returns the stored manifest of a machine of this host.
 func (p *program) keptManifest(c *cli.Context, m host.Machine) (spec.Object, error) {
 	o, err := m.Object()
 	if errors.Is(err, host.ErrNoManifest) {

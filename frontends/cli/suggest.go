@@ -16,7 +16,6 @@ const (
 	otherCommands    = "5. Other"
 )
 
-// categories are the groups by the names of commands.
 var categories = map[string]string{
 	"validate": manifestCommands, "render": manifestCommands, "changes": manifestCommands, "convert": manifestCommands,
 
@@ -45,7 +44,6 @@ var destructiveFlags = map[string]bool{
 	"disks": true, "now": true, "force": true, "yes": true, "discard": true, "new-disk": true, "in-place": true, "all": true,
 }
 
-// commandNames returns those that may be suggested.
 func commandNames(app *cli.App) []string {
 	var out []string
 	for _, c := range app.Commands {
@@ -56,7 +54,6 @@ func commandNames(app *cli.App) []string {
 	return out
 }
 
-// flagNames returns the flags of a command that may be suggested.
 func flagNames(c *cli.Command) []string {
 	var out []string
 	if c == nil {

@@ -13,8 +13,7 @@ const (
 	// operatorPatience is how long an operator may take to begin with a request before the user is
 	// asked to check that it runs: it may be busy with other machines, or have just taken over.
 	operatorPatience = 10 * time.Second
-	// forOperator is shown until then.
-	forOperator = "the operator has not answered yet"
+	forOperator      = "the operator has not answered yet"
 )
 
 // telling passes on what a machine waits for. A missing answer of the operator is passed on only
@@ -34,7 +33,6 @@ type telling struct {
 	ended bool
 }
 
-// operation is called with each new state of the operation.
 func (t *telling) operation(o *spec.VirtualMachineOperation) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -45,7 +43,6 @@ func (t *telling) operation(o *spec.VirtualMachineOperation) {
 	t.now()
 }
 
-// machine is called with each new progress of the machine.
 func (t *telling) machine(p machinekind.Progress) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -121,7 +121,6 @@ func (p *program) top(c *cli.Context) error {
 	return errors.Join(failed...)
 }
 
-// topMachines returns the running machines, or the named one.
 func (p *program) topMachines(c *cli.Context) ([]host.Machine, error) {
 	if c.NArg() == 1 {
 		m, err := p.find(c, c.Args().First())

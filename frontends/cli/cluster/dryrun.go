@@ -63,7 +63,6 @@ func (c *Client) Propose(ctx context.Context, manifest *unstructured.Unstructure
 	return p, err
 }
 
-// serverSide reports whether kubectl apply --server-side manages the object.
 func serverSide(o *unstructured.Unstructured) bool {
 	for _, f := range o.GetManagedFields() {
 		if f.Manager == kubectlManager && f.Operation == metav1.ManagedFieldsOperationApply {

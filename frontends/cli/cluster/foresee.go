@@ -33,7 +33,6 @@ func (c *Client) Foresee(ctx context.Context, p Proposal) ([]changes.Change, err
 	return machinekind.Foresee(s, p.After), nil
 }
 
-// observe reads what a machine runs with.
 func (c *Client) observe(ctx context.Context, s *machinekind.Snapshot, after *spec.VirtualMachine) error {
 	vm := s.VM
 	o := metav1.ListOptions{LabelSelector: names.LabelInstance + "=" + vm.Name}

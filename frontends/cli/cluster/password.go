@@ -19,7 +19,6 @@ import (
 // ErrNoPassword reports that the display of a machine has no password.
 var ErrNoPassword = errors.New("its display has no password")
 
-// attempts is how often a request that conflicts with others is repeated.
 const attempts = 5
 
 // ConsolePassword returns the password that opens the display of a machine now. If the one in the

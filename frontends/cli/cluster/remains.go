@@ -90,7 +90,6 @@ func (c *Client) Remains(ctx context.Context, namespace string) ([]Remainder, er
 	return out, errors.Join(errs...)
 }
 
-// walk calls found with all objects of a kind, page by page.
 func (c *Client) walk(ctx context.Context, kind schema.GroupVersionResource, namespace string, o metav1.ListOptions, found func(*unstructured.Unstructured) error) error {
 	o.Limit = 500
 	for {

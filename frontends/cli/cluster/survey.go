@@ -61,7 +61,6 @@ func (c *Client) Survey(ctx context.Context, namespace string, installed []unstr
 	return s.found, ctx.Err()
 }
 
-// inNamespace reads the objects of a namespace other than machines.
 func (s *survey) inNamespace(ctx context.Context, n string, runners metav1.ListOptions) {
 	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	s.addOne(ctx, "Namespace", schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "", n)
@@ -72,7 +71,6 @@ func (s *survey) inNamespace(ctx context.Context, n string, runners metav1.ListO
 	s.add(ctx, "StatefulSet", schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}, n, runners)
 }
 
-// formerOperator is the name of VM-Operator's Deployment and ConfigMap.
 const formerOperator = "vm-operator"
 
 func (s *survey) volumes(ctx context.Context) {
