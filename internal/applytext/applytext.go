@@ -112,8 +112,6 @@ func forbidden(r rune) bool {
 	return r >= 0x7f && r <= 0x9f || r == 0x2028 || r == 0x2029 || r == 0xfeff || r == 0xfffe || r == 0xffff
 }
 
-// needed is a cheap check whether Escape has anything to do: most texts are ASCII without such
-// escapes.
 func needed(text []byte) bool {
 	for i, c := range text {
 		if c >= 0x7f || c == '\\' && i+1 < len(text) && (text[i+1] == '/' || text[i+1] == 'u') {

@@ -110,7 +110,6 @@ func begin(path string, fill, sync func(*os.File) error) (string, error) {
 	return f.Name(), nil
 }
 
-// reason returns the system's error without file names.
 func reason(err error) error {
 	var number unix.Errno
 	if errors.As(err, &number) {

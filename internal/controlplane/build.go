@@ -30,7 +30,6 @@ const (
 	Kubectl           = "kubectl"
 )
 
-// program is the one file to which they are all links.
 const program = "kubeall"
 
 // ProgramNames returns the names of all programs.
@@ -130,10 +129,8 @@ type source struct {
 	version string            // of Kubernetes
 }
 
-// sourceFiles are the files of the nested module that determine the programs.
 var sourceFiles = []string{"go.mod", "go.sum", filepath.Join(program, "main.go")}
 
-// readSource finds the nested module in a folder above start.
 func readSource(start string) (source, error) {
 	dir := start
 	for !exists(filepath.Join(dir, "tools", program, "main.go")) {

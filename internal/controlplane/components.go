@@ -15,7 +15,6 @@ type identities struct {
 	store, server, accounts, frontProxy, admin, manager, scheduler, kubelets identity
 }
 
-// configure creates the certificates, the files and the command lines.
 func (c *ControlPlane) configure(at ports, o Options) error {
 	ids, err := c.issueIdentities(o)
 	if err != nil {

@@ -60,7 +60,6 @@ type component struct {
 	ready string // URL that answers 200
 }
 
-// errPortTaken reports that a port that was free a moment ago was taken.
 var errPortTaken = errors.New("a port was taken by somebody else")
 
 // Start starts a control plane and waits until it is ready. If that fails, the error has the end of

@@ -7,7 +7,6 @@ import (
 	clientcmd "k8s.io/client-go/tools/clientcmd/api/v1"
 )
 
-// writeKubeconfig writes a kubeconfig file that needs no other file.
 func writeKubeconfig(file, server string, ca []byte, id identity) error {
 	const name = "vmop-test"
 	data, err := json.MarshalIndent(clientcmd.Config{

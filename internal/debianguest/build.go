@@ -14,17 +14,14 @@ import (
 	"time"
 )
 
-// builder builds one image in a work directory of its own.
 type builder struct {
 	dir  string
 	log  io.Writer
 	lock *os.File
 }
 
-// root is the guest's file tree.
 func (b builder) root() string { return filepath.Join(b.dir, "root") }
 
-// result is the directory with the finished files.
 func (b builder) result() string { return filepath.Join(b.dir, "result") }
 
 func (b builder) build(ctx context.Context) error {
@@ -48,7 +45,6 @@ func (b builder) build(ctx context.Context) error {
 	return nil
 }
 
-// bootstrap creates a tree of the required packages. Options name more packages.
 func (b builder) bootstrap(ctx context.Context, from source, options ...string) error {
 	return b.run(ctx, "debootstrap", append(append([]string{"--variant=minbase"}, options...), from.suite, b.root(), from.site)...)
 }
@@ -106,7 +102,6 @@ func (b builder) finish(ctx context.Context) error {
 	)
 }
 
-// pack creates the image's files from the tree.
 func (b builder) pack(ctx context.Context) error {
 	image := imageIn(b.result())
 	for pattern, target := range map[string]string{"vmlinuz-*": image.Kernel, "initrd.img-*": image.Initrd} {
@@ -175,7 +170,6 @@ func (b builder) run(ctx context.Context, name string, args ...string) error {
 	}
 }
 
-// tailWriter keeps the end of a tool's output for error messages.
 type tailWriter struct {
 	text []byte
 }

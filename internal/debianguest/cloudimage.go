@@ -14,8 +14,7 @@ import (
 const (
 	mebibyte = 1 << 20
 	// espSize is that of the EFI system partition, which precedes the root.
-	espSize = 64 * mebibyte
-	// rootOffset is where the root file system begins, in bytes.
+	espSize    = 64 * mebibyte
 	rootOffset = mebibyte + espSize
 )
 

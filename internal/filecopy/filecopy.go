@@ -44,7 +44,6 @@ func CopyFrom(ctx context.Context, src *os.File, to string, done func(int64)) er
 // the file system does not support that.
 func clone(dst, src *os.File) error { return unix.IoctlFileClone(int(dst.Fd()), int(src.Fd())) }
 
-// fill fills an empty file with another one, by clone if possible.
 func fill(ctx context.Context, dst, src *os.File, clone func(dst, src *os.File) error, done func(int64)) error {
 	info, err := src.Stat()
 	if err != nil {

@@ -82,7 +82,6 @@ func Renew(ctx context.Context, file string, options ...remote.Option) ([]Base, 
 
 func lines(text string) []string { return strings.Split(strings.TrimSuffix(text, "\n"), "\n") }
 
-// parse reads a line, and reports whether it names an image.
 func parse(line string) (b Base, is bool, err error) {
 	words := strings.Fields(line)
 	if len(words) == 0 || strings.HasPrefix(words[0], "#") {

@@ -62,9 +62,8 @@ type Builder struct {
 	// cache keeps what is slow to fetch.
 	cache string
 	// work is the folder of this builder alone, lock marks it as in use.
-	work string
-	lock *os.File
-	// mounts are buildah's arguments for mounts from this host.
+	work   string
+	lock   *os.File
 	mounts []string
 }
 
@@ -136,7 +135,6 @@ ENV PATH=/go/bin:/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr
 	return b, nil
 }
 
-// prepare creates the base image of a release.
 func (b *Builder) prepare(ctx context.Context, release string) error {
 	list, err := debianguest.Sources(ctx, release)
 	if err != nil {
@@ -289,12 +287,10 @@ func (b *Builder) takeFolder(ctx context.Context) (err error) {
 	return err
 }
 
-// temporary is the folder for buildah's temporary files, which are large.
 func (b *Builder) temporary() string { return filepath.Join(b.work, "tmp") }
 
 func (b *Builder) sources() string { return filepath.Join(b.work, "sources") }
 
-// prepareMounts collects what the builds need of this host.
 func (b *Builder) prepareMounts(ctx context.Context) error {
 	// The recipes take Go modules from this host's cache.
 	if _, err := b.run(ctx, b.options.Context, "go", "mod", "download"); err != nil {
@@ -323,7 +319,6 @@ func (b *Builder) prepareMounts(ctx context.Context) error {
 	return nil
 }
 
-// build builds a base image by the text of a recipe.
 func (b *Builder) build(ctx context.Context, name, dir, recipe string) error {
 	file := filepath.Join(b.work, "Dockerfile")
 	if err := os.WriteFile(file, []byte(recipe), 0o600); err != nil {
@@ -351,7 +346,6 @@ func (b *Builder) run(ctx context.Context, dir, name string, args ...string) (st
 	return b.runWith(ctx, nil, dir, name, args...)
 }
 
-// runWith adds variables to the environment, as NAME=value.
 func (b *Builder) runWith(ctx context.Context, env []string, dir, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	var stdout, stderr bytes.Buffer

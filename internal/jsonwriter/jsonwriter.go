@@ -36,7 +36,6 @@ func (w *Writer) Open(bracket byte) {
 // Close ends what [Writer.Open] has begun.
 func (w *Writer) Close(bracket byte) { w.out = append(w.out, bracket) }
 
-// comma separates a key or value from the previous one.
 func (w *Writer) comma() {
 	if n := len(w.out); n > 0 {
 		switch w.out[n-1] {

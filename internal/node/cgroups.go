@@ -30,7 +30,6 @@ func controlGroupParents() ([]string, error) {
 	return parents, nil
 }
 
-// makeControlGroups creates the control group for the node's pods.
 func makeControlGroups(name string) error {
 	parents, err := controlGroupParents()
 	if err != nil {

@@ -97,7 +97,6 @@ func (n *Node) StartCSI(ctx context.Context, cacheDir string) error {
 	})
 }
 
-// addCSIDriver registers the driver, and creates its classes.
 func (n *Node) addCSIDriver(ctx context.Context) error {
 	yes, no, policy := true, false, storagev1.FileFSGroupPolicy
 	_, err := n.Client.StorageV1().CSIDrivers().Create(ctx, &storagev1.CSIDriver{
@@ -210,7 +209,6 @@ func csiKey(source string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil))[:16], nil
 }
 
-// goTool runs go in the nested module, and returns its output.
 func goTool(ctx context.Context, dir string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir

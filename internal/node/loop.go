@@ -11,13 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// loopDevice attaches a file to a loop device.
 func loopDevice(ctx context.Context, file string) (string, error) {
 	out, err := run(ctx, "losetup", "--find", "--show", file)
 	return strings.TrimSpace(out), err
 }
 
-// loop is a loop device in use.
 type loop struct {
 	path    string
 	device  uint64 // its own number
@@ -83,7 +81,6 @@ func loopsOf(dir string) ([]loop, error) {
 	return out, nil
 }
 
-// detachLoops detaches the loop devices of files below dir.
 func detachLoops(dir string) error {
 	found, err := loopsOf(dir)
 	if err != nil {

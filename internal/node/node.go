@@ -31,8 +31,7 @@ const Name = "node"
 const (
 	// startTimeout limits a start, which takes about seven seconds on an idle host.
 	startTimeout = 5 * time.Minute
-	// stopTimeout limits the waits at the end.
-	stopTimeout = time.Minute
+	stopTimeout  = time.Minute
 )
 
 // Options configure a node. The zero value is useful.
@@ -118,7 +117,6 @@ func Start(ctx context.Context, o Options) (_ *Node, err error) {
 	return n, nil
 }
 
-// isolate starts the node's first process and prepares its namespaces.
 func (n *Node) isolate(ctx context.Context) error {
 	pause := n.path("pause")
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", pause, "github.com/vmop/sdk/internal/node/pause")
@@ -217,7 +215,6 @@ func (n *Node) awaitReady(ctx context.Context) error {
 	})
 }
 
-// await repeats ask until it succeeds, while the node's processes run.
 func (n *Node) await(ctx context.Context, p *child.Process, name string, ask func(context.Context) error) error {
 	var ended <-chan struct{}
 	if p != nil {

@@ -17,7 +17,6 @@ import (
 )
 
 const (
-	// provisioner is the name of this package's provisioner of volumes.
 	provisioner = "vmop.test/local"
 	// askedBy is the annotation in which Kubernetes names the responsible provisioner.
 	askedBy = "volume.kubernetes.io/storage-provisioner"
@@ -70,7 +69,6 @@ func (n *Node) AddStorageClass(ctx context.Context, c StorageClass) error {
 	return nil
 }
 
-// startProvisioner provisions volumes for claims until the node stops.
 func (n *Node) startProvisioner() {
 	ctx, cancel := context.WithCancel(context.Background())
 	n.stopping = cancel
@@ -87,7 +85,6 @@ func (n *Node) startProvisioner() {
 	})
 }
 
-// provision provisions volumes for existing and new claims, until the watch ends.
 func (n *Node) provision(ctx context.Context) error {
 	claims := n.Client.CoreV1().PersistentVolumeClaims("")
 	list, err := claims.List(ctx, metav1.ListOptions{})
@@ -114,7 +111,6 @@ func (n *Node) provision(ctx context.Context) error {
 	return nil
 }
 
-// provide creates the volume of a claim of this provisioner that has none.
 func (n *Node) provide(ctx context.Context, claim *corev1.PersistentVolumeClaim) (err error) {
 	defer func() {
 		if err != nil {
@@ -229,7 +225,6 @@ func (n *Node) grow(ctx context.Context, claim *corev1.PersistentVolumeClaim) er
 	return err
 }
 
-// makeVolume creates the storage of a volume and returns its path.
 func (n *Node) makeVolume(ctx context.Context, name string, mode corev1.PersistentVolumeMode, size int64, image string) (string, error) {
 	path := n.path("volumes", name)
 	if mode == corev1.PersistentVolumeFilesystem {
@@ -244,7 +239,6 @@ func (n *Node) makeVolume(ctx context.Context, name string, mode corev1.Persiste
 	return loopDevice(ctx, path)
 }
 
-// makeDisk creates a file of a size that begins with the content of another.
 func makeDisk(path string, size int64, image string) (err error) {
 	out, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -78,7 +78,6 @@ func (s *slot) take() (bool, error) {
 	return true, nil
 }
 
-// name is the name of the node's control groups.
 func (s *slot) name() string { return "vmop-node-" + strconv.Itoa(s.number) }
 
 // link is the host's end of the veth pair.

@@ -95,7 +95,6 @@ func Write(file string, image Image) (err error) {
 	return tarball.WriteToFile(file, tag, built)
 }
 
-// writeLayer writes the files, each after its parent folders.
 func writeLayer(out io.Writer, files []File) error {
 	all := map[string]File{}
 	for _, f := range files {

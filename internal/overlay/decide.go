@@ -136,7 +136,6 @@ func NextStopped(phase Phase, merged []bool) Step {
 	return Step{Kind: Write, Phase: Merged}
 }
 
-// first returns the index of the first match, or -1.
 func first[T any](all []T, is func(T) bool) int {
 	for i, one := range all {
 		if is(one) {

@@ -16,7 +16,6 @@ import (
 	"github.com/vmop/sdk/internal/atomicfile"
 )
 
-// tool is QEMU's program for images.
 const tool = "qemu-img"
 
 // Tool returns the path of the program that creates and merges overlays. The error says what to
@@ -150,7 +149,6 @@ func (h *Held) checkAll() error {
 // qcow2Magic begins every qcow2 image.
 const qcow2Magic = "QFI\xfb"
 
-// check refuses to merge what cannot be merged.
 func (h *Held) check(d Disk) error {
 	image, err := os.Stat(h.Image(d))
 	switch {
@@ -177,7 +175,6 @@ func (h *Held) check(d Disk) error {
 	return err
 }
 
-// begins returns the first four bytes of a file, if it has as many.
 func begins(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -46,7 +46,6 @@ func Picture(conn io.ReadWriter, s Screen) (*image.RGBA, error) {
 	return img, nil
 }
 
-// update reads one message and returns its number of pixels.
 func update(r io.Reader, img *image.RGBA) (int, error) {
 	var kind [1]byte
 	if _, err := io.ReadFull(r, kind[:]); err != nil {

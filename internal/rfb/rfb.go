@@ -32,7 +32,6 @@ const (
 	securityVNC  = 2
 )
 
-// longest limits the texts that a server sends.
 const longest = 1 << 16
 
 // Open connects to a server and shares its display. The caller must close the connection.
@@ -95,7 +94,6 @@ func securityTypes(conn io.ReadWriter) ([]byte, error) {
 	return types, nil
 }
 
-// authenticate sends the password, if there is one, and requests the screen.
 func authenticate(conn io.ReadWriter, s *Screen, password string) error {
 	if s.Password {
 		if err := answer(conn, password); err != nil {

@@ -18,7 +18,6 @@ import (
 	"strings"
 )
 
-// bom is the used part of CycloneDX.
 type bom struct {
 	Format     string      `json:"bomFormat"`
 	Spec       string      `json:"specVersion"`

@@ -44,13 +44,12 @@ func main() {
 }
 
 type load struct {
-	plane    *controlplane.ControlPlane
-	kube     kubernetes.Interface
-	vms      dynamic.NamespaceableResourceInterface
-	standIn  *standIn
-	rest     func() // ends the stand-in
-	operator *operator
-	// kubeconfig is the file for operators.
+	plane      *controlplane.ControlPlane
+	kube       kubernetes.Interface
+	vms        dynamic.NamespaceableResourceInterface
+	standIn    *standIn
+	rest       func() // ends the stand-in
+	operator   *operator
 	kubeconfig string
 	program    string
 	log        string
@@ -137,7 +136,6 @@ func run(ctx context.Context, program string, n int, outage time.Duration, wante
 	return nil
 }
 
-// row prints the difference between two moments.
 func (l *load) row(what string, n int, a, b moment, given, pods, quiet time.Duration, remark string) {
 	each := func(v float64) string { return fmt.Sprintf("%.1f", v/float64(max(1, n))) }
 	seconds := func(d time.Duration) string {
@@ -229,7 +227,6 @@ func (l *load) create(ctx context.Context, what string, keys []key) error {
 	return err
 }
 
-// check counts what should not exist.
 func (l *load) check(ctx context.Context, keys []key) (string, error) {
 	list, err := l.vms.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
@@ -367,7 +364,6 @@ func (l *load) outage(ctx context.Context, n int, away time.Duration) error {
 	return err
 }
 
-// pods counts the pods of some namespaces at the API server.
 func (l *load) pods(ctx context.Context, prefix string) (n int) {
 	list, err := l.kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {

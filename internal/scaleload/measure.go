@@ -17,14 +17,12 @@ import (
 	"time"
 )
 
-// operator is the measured operator.
 type operator struct {
 	cmd     *exec.Cmd
 	metrics string
 	done    chan struct{}
 }
 
-// startOperator starts the program and waits until it is ready.
 func startOperator(ctx context.Context, program, kubeconfig, log string) (*operator, error) {
 	metrics, err := freeAddress()
 	if err != nil {
@@ -92,13 +90,11 @@ func fetch(address string) (string, error) {
 	return string(body), err
 }
 
-// counts are the operator's counters.
 type counts struct {
 	// requests are those sent except for the lease, which is all that it updates, and for watches,
 	// of which there are few.
 	requests float64
-	// waiting is the number of machines in the queue.
-	waiting float64
+	waiting  float64
 }
 
 // counts reads the metrics; as long as the operator does not answer, it does not count as quiet.
@@ -125,7 +121,6 @@ func value(line string) float64 {
 	return v
 }
 
-// usage is a process's resource usage.
 type usage struct{ cpu, rss, peak float64 } // seconds, MiB
 
 func usageOf(pid int) (u usage) {
@@ -153,7 +148,6 @@ func usageOf(pid int) (u usage) {
 	return u
 }
 
-// childNamed returns the child process that runs a program.
 func childNamed(program string) int {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, d := range dirs {
@@ -229,7 +223,6 @@ func label(line, name string) string {
 	return text
 }
 
-// breakdown prints the API server's answers between two moments, per machine.
 func breakdown(a, b map[string]float64, n int) {
 	for _, name := range slices.Sorted(maps.Keys(b)) {
 		if each := (b[name] - a[name]) / float64(n); each >= 0.02 {

@@ -21,7 +21,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// key names a machine, and its pod.
 type key struct{ namespace, name string }
 
 // standIn binds claims, runs pods and reports as their runners do.
@@ -145,7 +144,6 @@ func (s *standIn) do(ctx context.Context, w work) error {
 	return s.doPod(ctx, w.key, o.(*corev1.Pod).DeepCopy())
 }
 
-// doPod takes a pod one step further.
 func (s *standIn) doPod(ctx context.Context, k key, pod *corev1.Pod) error {
 	pods := s.kube.CoreV1().Pods(k.namespace)
 	switch {
@@ -261,7 +259,6 @@ func (s *standIn) having(of map[key]time.Time, keys []key) (n int) {
 	return n
 }
 
-// twice counts the machines that had more than one pod.
 func (s *standIn) twice(keys []key) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

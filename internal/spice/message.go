@@ -24,7 +24,6 @@ const (
 	msgDisplaySurface = 314
 )
 
-// longest limits the messages of a server.
 const longest = 64 << 20
 
 // header precedes each message of a connection without the capability "mini header".
@@ -73,7 +72,6 @@ func readMessage(r io.Reader) (kind uint16, body []byte, err error) {
 	return h.Type, body, err
 }
 
-// decode reads the beginning of a message.
 func decode[T any](body []byte) (T, error) {
 	var v T
 	_, err := binary.Decode(body, binary.LittleEndian, &v)

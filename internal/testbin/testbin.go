@@ -29,7 +29,6 @@ type Firmware struct {
 	Vars string // template, to be copied for each machine
 }
 
-// firmwareFiles are the places of OVMF without Secure Boot in distributions.
 var firmwareFiles = []Firmware{
 	{"/usr/share/OVMF/OVMF_CODE_4M.fd", "/usr/share/OVMF/OVMF_VARS_4M.fd"},         // Debian, Ubuntu
 	{"/usr/share/edk2/ovmf/OVMF_CODE.fd", "/usr/share/edk2/ovmf/OVMF_VARS.fd"},     // Fedora

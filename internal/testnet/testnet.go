@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// insideEnv has the name of the test that runs in its namespace.
 const insideEnv = "VMOP_TEST_NETNS"
 
 // Inside reruns a test with all rights in a network and a mount namespace of its own, and reports

@@ -66,7 +66,6 @@ func Properties(w io.Writer, rows [][]string) error {
 	return t.Flush()
 }
 
-// trimRow drops empty cells at the end.
 func trimRow(cells []string) []string {
 	for len(cells) > 1 && cells[len(cells)-1] == "" {
 		cells = cells[:len(cells)-1]

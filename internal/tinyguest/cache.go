@@ -12,7 +12,6 @@ import (
 
 const cacheKind = "tinyguest"
 
-// key derives a folder name from everything that determines a folder's content.
 func key(parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {

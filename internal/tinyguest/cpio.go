@@ -47,7 +47,6 @@ func writeCPIO(entries []entry) []byte {
 	return b.Bytes()
 }
 
-// pad pads to a multiple of four bytes.
 func pad(b *bytes.Buffer) {
 	for b.Len()%4 != 0 {
 		b.WriteByte(0)

@@ -17,10 +17,8 @@ func kernelKey(s source) string {
 	return key(append([]string{"kernel 1", s.id}, wantedModules...)...)
 }
 
-// dirModules is the folder with a kernel's modules, unpacked and flat.
 const dirModules = "modules"
 
-// buildKernel puts the kernel in both forms and the wanted modules into dir.
 func buildKernel(ctx context.Context, dir string, s source, progress io.Writer) error {
 	root := s.dir
 	if root == "" {
@@ -73,7 +71,6 @@ var unpackers = []struct{ magic, program string }{
 	{"\x1f\x8b", "gzip"},
 }
 
-// errNotPacked reports that data is in none of the known formats.
 var errNotPacked = errors.New("format not known")
 
 func unpack(ctx context.Context, data []byte) ([]byte, error) {

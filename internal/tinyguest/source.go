@@ -138,7 +138,6 @@ func (s source) fetch(ctx context.Context, dir string, progress io.Writer) error
 	return download(ctx, dir, progress, fetch...)
 }
 
-// download fetches packages and unpacks them below dir.
 func download(ctx context.Context, dir string, progress io.Writer, names ...string) error {
 	fmt.Fprintf(progress, "fetching %s\n", strings.Join(names, " "))
 	packages := filepath.Join(dir, "packages")
@@ -158,7 +157,6 @@ func download(ctx context.Context, dir string, progress io.Writer, names ...stri
 	})
 }
 
-// dependencies lists a package's dependencies, none for an unknown package.
 func dependencies(ctx context.Context, name string) ([]string, error) {
 	out, err := run(ctx, "", "apt-cache", "depends", name)
 	if ctx.Err() != nil {

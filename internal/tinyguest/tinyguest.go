@@ -171,7 +171,6 @@ func guestIn(dir string) Guest {
 	return g
 }
 
-// buildGuest puts init, drivers and kernel together.
 func buildGuest(ctx context.Context, dir, kernelDir string) error {
 	init, err := compileInit(ctx, dir)
 	if err != nil {

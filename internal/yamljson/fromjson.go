@@ -119,7 +119,6 @@ func (e *emitter) inLine(indent int) {
 	}
 }
 
-// scalar writes anything but a block, and ends its line.
 func (e *emitter) scalar(t token, indent int) {
 	switch {
 	case t.kind == object:
@@ -137,7 +136,6 @@ func (e *emitter) scalar(t token, indent int) {
 	e.out = append(e.out, '\n')
 }
 
-// lines writes a literal block.
 func (e *emitter) lines(s string, indent int) {
 	e.out = append(e.out, '|')
 	if !strings.HasSuffix(s, "\n") {
@@ -204,7 +202,6 @@ func (e *emitter) quoted(s string) {
 	e.out = append(append(e.out, s[done:]...), '"')
 }
 
-// breaks reports whether a string has a line break by YAML 1.1.
 func breaks(s string) bool { return strings.ContainsAny(s, "\r\n\u0085\u2028\u2029") }
 
 // reserved reports whether YAML 1.1 or 1.2 gives a meaning to a word, ignoring case.

@@ -110,7 +110,6 @@ func (m *merger) mapping(n *yaml.Node, depth int) error {
 	return nil
 }
 
-// mergeSources returns the mappings that a merge key names.
 func mergeSources(k, v *yaml.Node) ([]*yaml.Node, error) {
 	v = Target(v)
 	sources := []*yaml.Node{v}
@@ -125,7 +124,6 @@ func mergeSources(k, v *yaml.Node) ([]*yaml.Node, error) {
 	return sources, nil
 }
 
-// aliasOf returns an alias of a node, at its place in the document.
 func aliasOf(n *yaml.Node) *yaml.Node {
 	n = Target(n)
 	return &yaml.Node{Kind: yaml.AliasNode, Alias: n, Line: n.Line, Column: n.Column}

@@ -254,7 +254,6 @@ func (p *parser) skip(some string) bool {
 	return false
 }
 
-// digits reads one digit or more.
 func (p *parser) digits() bool {
 	start := p.at
 	for p.at < len(p.text) && p.text[p.at] >= '0' && p.text[p.at] <= '9' {

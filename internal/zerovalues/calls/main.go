@@ -22,7 +22,6 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile"
 )
 
-// named is a function, or a pointer to a zero value.
 type named struct {
 	name  string
 	value any
@@ -51,7 +50,6 @@ var made = map[string]string{
 // bug elsewhere.
 var observed = []string{"vmop/reconcile.", "vmop/reconcile/objects.", "vmop/reconcile/machine."}
 
-// patience is far more than any of the calls takes.
 const patience = 60 * time.Second
 
 // moment is the lifetime of the context in calls with one that has not ended: what waits for
@@ -219,7 +217,6 @@ func (closed) Accept() (net.Conn, error) { return nil, net.ErrClosed }
 func (closed) Close() error              { return nil }
 func (closed) Addr() net.Addr            { return &net.UnixAddr{} }
 
-// try calls a function and returns what is wrong, or "".
 func try(f reflect.Value, args []reflect.Value) (fault string) {
 	done := make(chan string, 1)
 	go func() {
@@ -243,7 +240,6 @@ func try(f reflect.Value, args []reflect.Value) (fault string) {
 	}
 }
 
-// place returns the innermost line of the library in a stack.
 func place(stack []byte) string {
 	lines := strings.Split(string(stack), "\n")
 	for i, line := range lines[:len(lines)-1] {
