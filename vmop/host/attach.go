@@ -16,9 +16,9 @@ import (
 
 // AttachDisk gives a machine another disk: an existing image, raw or qcow2. It is added to the
 // manifest as the claim of the given name, and the path is remembered like that of --disk. A
-// running machine gets it at once, at one of its places for plugged disks; a machine started by a
-// version without these gets it only with its next start, and the error says so. It returns the
-// name of the disk.
+// running machine gets it at once, at one of its places for plugged disks; a machine that was
+// created before these existed gets it only with its next start, and the error says so. It returns
+// the name of the disk.
 func (h *Host) AttachDisk(ctx context.Context, m Machine, name, path string) (disk string, err error) {
 	disk, err = h.attachDisk(ctx, m, name, path)
 	if err != nil {

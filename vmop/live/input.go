@@ -38,8 +38,8 @@ type Machine struct {
 	// GrowsDisks reports whether disks grow to their Size while the machine runs. In a cluster, a
 	// volume claim has to grow first, which a runner cannot observe: there only GrowTo counts.
 	GrowsDisks bool
-	// Ports is the number of root ports for hot-plugging; 0 for machines started by a version
-	// without them.
+	// Ports is the number of root ports for hot-plugging; 0 for machines that were created before
+	// these existed.
 	Ports int
 }
 
