@@ -3,8 +3,7 @@
 // what becomes of them. What is to be done is decided by
 // github.com/vmop/sdk/vmop/reconcile; this only observes and acts.
 //
-// It ends with exit code 0 when it was asked to (TERM or INT), 1 when it could
-// not go on, and 2 when it was called or configured wrongly. An API server that is
-// away, definitions that are still to come and a lease that somebody else has are
-// waited for.
+// It exits with 0 after TERM or INT, with 1 after a fatal error, and with 2 after a wrong
+// invocation or configuration. It waits for an API server that cannot be reached, for
+// missing definitions and for a lease that another operator holds.
 package main

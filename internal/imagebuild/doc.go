@@ -8,9 +8,8 @@
 //	err = b.Build(ctx, "deploy/images/runner.debian.Dockerfile", imagebuild.Release, "example.org/runner:1")
 //	err = b.Export(ctx, "example.org/runner:1", "runner.tar")
 //
-// The images that a recipe stands on are made here, and are found under the names
-// that the recipe has for them: [DebianImage] is a minimal system made of Debian's
-// packages, [GoImage] is the newest with this host's Go. Recipes are built as they
-// are. What belongs to this host comes by mounts that the images do not keep: its
-// sources of Debian's packages, its Go modules and its build cache.
+// The base images of recipes are built by this package, under the names in the recipes:
+// [DebianImage] is a minimal system of Debian packages, [GoImage] is the newest with this
+// host's Go. Recipes are not modified. This host's sources of Debian packages, its Go modules
+// and its build cache are mounted, and do not become part of the images.
 package imagebuild

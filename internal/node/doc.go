@@ -22,11 +22,9 @@
 //
 // # Volumes
 //
-// A storage class that [Node.AddStorageClass] makes has volumes for as many
-// claims as there are: a loop device for a block volume, a folder for a file
-// system. A class may have an image with which new block volumes begin. Volumes grow
-// when their claims ask for more.
+// A storage class of [Node.AddStorageClass] provisions a volume for every claim: a loop device
+// for a block volume, a folder for a file system. A class may have an image with which new
+// block volumes begin. Volumes grow with their claims.
 //
-// [Node.StartCSI] adds a driver of CSI, with the sidecars that clusters have, for clones and
-// snapshots.
+// [Node.StartCSI] adds a CSI driver, with the usual sidecars, for clones and snapshots.
 package node

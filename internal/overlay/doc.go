@@ -8,25 +8,22 @@
 // all that the guest has written, or the image and its overlay together? The answer is
 // the journal's [Phase], which is on the storage before it becomes true:
 //
-//	Making     the images. The overlays are being made, and nobody uses them.
-//	Attaching  both. The overlays are whole. QEMU may use them from any moment on;
-//	           until then they are empty, which is the same as if they were not there.
-//	Attached   both. The images stand still, and the journal knows their sizes and times.
-//	Merging    both. The images are written, so that their times say nothing more.
-//	Merged     the images. What an overlay has its image has, too, on the storage.
+//	Making     the images. The overlays are being created, and are not in use.
+//	Attaching  both. The overlays are complete. QEMU may use them at any time; until
+//	           then they are empty, which is the same as if they did not exist.
+//	Attached   both. The images do not change, and the journal has their sizes and times.
+//	Merging    both. The images are written, so that their times are meaningless.
+//	Merged     the images. They have all content of the overlays, on the storage.
 //
-// Merging again what is merged already changes nothing, because an image is written
-// by nobody but the merging while an overlay counts. So all that must never
-// happen is that a guest writes to an image in a phase of both, or to an overlay in
-// one of the images alone. Therefore the jobs that merge do not finish by themselves:
-// one that is told to complete comes to a state in which QEMU has found that nothing is
-// left to copy, has flushed the image and holds back whatever the guest would write
-// (the job is pending, and its node is drained: mirror_run in QEMU's block/mirror.c).
-// Merged is written then, and the jobs are finalized after that, which has the
-// guest write to its images again. The progress that a job that is ready tells proves
-// nothing: it is as old as the job's last look, up to 100 ms.
+// Merging again changes nothing, because only the merge writes to an image while an overlay
+// counts. What must never happen is that a guest writes to an image in a phase of both, or to
+// an overlay in a phase of the images alone. Therefore the merging jobs do not finish by
+// themselves: a job that was asked to complete reaches a state in which QEMU has found that
+// nothing is left to copy, has flushed the image and holds back the guest's writes (the job is
+// pending, and its node is drained: mirror_run in QEMU's block/mirror.c). Then Merged is
+// written, and then the jobs are finalized, after which the guest writes to its images again.
+// The progress that a ready job reports proves nothing: it may be 100 ms old.
 //
-// The guest is paused from before the jobs complete until they are finalized. That is
-// for QEMU, of which 7.2 was seen to abort when a request had waited for a job that
-// was finalized.
+// The guest is paused from before the jobs complete until they are finalized, because QEMU 7.2
+// was seen to abort when a request had waited for a job that was finalized.
 package overlay

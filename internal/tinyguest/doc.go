@@ -19,9 +19,9 @@
 // When all drivers of the devices that are present have been loaded, the guest
 // prints a few facts and the line [Ready], and then a prompt. "help" lists the
 // commands. Every answer is plain lines; a failure is one line that starts with
-// "error: ". Lines that start with "vmop-guest: " are news: a processor that
-// was added ("vmop-guest: cpu 1 online"), a disk or network interface that came
-// or went, the power button.
+// "error: ". Lines that start with "vmop-guest: " report events: an added processor
+// ("vmop-guest: cpu 1 online"), a disk or network interface that was added or removed,
+// the power button.
 //
 // Words on the kernel's command line switch parts on:
 //

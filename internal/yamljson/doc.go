@@ -2,7 +2,7 @@
 // route through Go maps loses: the order of keys, the difference between 1 and
 // 1.0, and integers beyond 2^53.
 //
-// [ToJSON] reads by the core schema of YAML 1.2, in which true and false are the only truth
-// values. What is read by YAML 1.1, manifests and VM-Operator's configurations, has more of
-// them: [Truth] is their one table.
+// [ToJSON] reads by the core schema of YAML 1.2, whose only booleans are true and false.
+// Manifests and VM-Operator's configurations are read by YAML 1.1, which has more of them:
+// [Truth] is their one table.
 package yamljson
