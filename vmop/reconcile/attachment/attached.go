@@ -30,7 +30,6 @@ func (d *decision) attached(but string) {
 	d.condition(conditions.Attached, metav1.ConditionTrue, conditions.ReasonAttached, "the guest has the disk")
 }
 
-// cannot reports that the runner could not plug the disk.
 func (d *decision) cannot(r *spec.MachineAttachment) {
 	if d.a.Status.Phase != spec.AttachmentFailed {
 		d.plan.Events = append(d.plan.Events, reconcile.Event{

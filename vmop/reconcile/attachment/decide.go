@@ -150,7 +150,6 @@ func (d *decision) alive() {
 	d.attach()
 }
 
-// attach takes the next step towards an attached disk.
 func (d *decision) attach() {
 	c, name := d.a.Status.Connection, objects.ExportPod(d.a.Name)
 	step := func(format string, args ...any) {
@@ -212,7 +211,6 @@ func (d *decision) attach() {
 
 func isKey(s string) bool { return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == "" }
 
-// export manages the exporter, and follows the runner's report about it.
 func (d *decision) export(c *spec.AttachmentConnection, fingerprint string) {
 	p, name, r := d.s.Exporter, objects.ExportPod(d.a.Name), d.report()
 	step := func(format string, args ...any) {

@@ -113,7 +113,6 @@ func no(phase spec.AttachmentPhase, reason, format string, args ...any) *refusal
 
 func (d *decision) claim() string { return d.a.Spec.BlockDeviceRef.ClaimName() }
 
-// exporter returns the attachment's own pod, or nil.
 func (d *decision) exporter() *corev1.Pod {
 	if p := d.s.Exporter; p != nil && d.mine(p) {
 		return p

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// device returns what is missing of the disk.
 func (d *decision) device() *refusal {
 	wait := func(format string, args ...any) *refusal {
 		return no(spec.AttachmentPending, conditions.ReasonNotAttached, format, args...)

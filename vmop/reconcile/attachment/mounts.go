@@ -81,7 +81,6 @@ func Mounts(s Start) (all []objects.Attached, exporter string, until time.Time) 
 	return all, exporter, until
 }
 
-// users finds the pods that have the claim of an attachment: its own exporter, and others.
 func (s *Start) users(a *spec.VirtualMachineBlockDeviceAttachment) (exporter *corev1.Pod, others bool) {
 	for i := range s.Pods {
 		p := &s.Pods[i]

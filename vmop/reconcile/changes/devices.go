@@ -38,7 +38,6 @@ func (d *differ) divide(vm *spec.VirtualMachine, list reflect.Value) (ordered []
 	return ordered, plugged
 }
 
-// claimOf returns the claim of an entry of a list, or "".
 func claimOf(vm *spec.VirtualMachine, list reflect.Value, i int) string {
 	switch e := list.Index(i).Addr().Interface().(type) {
 	case *spec.Disk:

@@ -37,7 +37,6 @@ func (p *Pod) plugged() []string {
 	return out
 }
 
-// comes reports whether a change is a disk that the machine was not started with.
 func (d *differ) comes(i int) bool {
 	c := &d.changes[i]
 	return c.IsDisk() && c.Operation == spec.OperationAdd && slices.ContainsFunc(d.coming, func(disk coming) bool {

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// rule is when a change of a field takes effect.
 type rule struct {
 	// pattern is the field's JSON path with [] for any position. A rule applies to everything
 	// below it that has no rule of its own.
@@ -226,7 +225,6 @@ func tabled(pattern string) rule {
 	return within
 }
 
-// effect applies the table and what depends on more than the field.
 func (d *differ) effect(at *location) (Applied, string) {
 	pattern := at.pattern()
 	r := tabled(pattern)
@@ -303,7 +301,6 @@ func (d *differ) storage(at *location) (Applied, string) {
 	return AppliedRestart, "the volume grows at once; the guest sees the new size after a restart"
 }
 
-// imageSize returns the effect of a change of the size of a disk made from an image.
 func (d *differ) imageSize(at *location) (Applied, string) {
 	i, j := at.entryIndex()
 	was, is := d.old.Spec.VM.Disks[i].Template(), d.new.Spec.VM.Disks[j].Template()

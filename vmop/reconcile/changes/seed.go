@@ -5,7 +5,6 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// metaData is the field that identifies the guest to cloud-init.
 const metaData = "spec.cloudInit.metaData"
 
 // seedDocuments are what cloud-init reads once for each instance-id, and how it handles a changed

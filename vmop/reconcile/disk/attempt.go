@@ -69,7 +69,6 @@ func (d *decision) attempt(p *corev1.Pod) {
 	}
 }
 
-// failed counts a failed attempt. The pod is deleted when that is written.
 func (d *decision) failed(p *corev1.Pod) {
 	got := said(p)
 	if got.Error == "" {
@@ -81,7 +80,6 @@ func (d *decision) failed(p *corev1.Pod) {
 	d.count(p, got)
 }
 
-// withoutQuery removes the parts of a URL that may contain a secret.
 func withoutQuery(location string) string {
 	location, _, _ = strings.Cut(location, "?")
 	location, _, _ = strings.Cut(location, "#")

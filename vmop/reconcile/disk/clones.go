@@ -14,7 +14,6 @@ import (
 // cannot clone is reported only by events, which cannot be trusted.
 const cloneDeadline = 10 * time.Minute
 
-// cloneRefused returns the claim that should have been a clone and got no volume in time, or "".
 func (d *decision) cloneRefused() string {
 	if im := d.disk.Status.Import; im != nil {
 		return string(im.CloneRefused)
@@ -44,7 +43,6 @@ func (d *decision) newClaim() {
 	}
 }
 
-// sourceClass returns the storage class of the source; nil is the default one.
 func (d *decision) sourceClass() *string {
 	return subjectOf(&Snapshot{Disk: d.s.Source, Image: d.s.SourceImage}).disk.Spec.PersistentVolumeClaim.StorageClassName
 }

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// content fills the claim. It reports whether the disk's content is complete.
 func (d *decision) content() bool {
 	p := d.s.Pod
 	if p != nil && !d.mine(p) {

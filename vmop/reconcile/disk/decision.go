@@ -32,7 +32,6 @@ func (d *decision) mine(o metav1.Object) bool {
 	return d.disk.UID != "" && o.GetAnnotations()[names.AnnotationMadeFor] == string(d.disk.UID)
 }
 
-// isFilled reports whether the claim has the disk's complete content.
 func (d *decision) isFilled() bool {
 	return d.s.Claim != nil && d.s.Claim.Annotations[names.AnnotationFilled] == string(d.disk.UID)
 }
@@ -53,7 +52,6 @@ const (
 	importGrace = 5
 )
 
-// namespace returns the namespace of the claim of an image of the cluster, "" for others.
 func (d *decision) namespace() string {
 	if d.s.ClusterImage == nil {
 		return ""
@@ -84,7 +82,6 @@ func (d *decision) status() (next any, changed bool) {
 	return out, !equality.Semantic.DeepEqual(out, *d.image)
 }
 
-// marks returns the annotations of a filled claim.
 func (d *decision) marks(got runnerconfig.Imported) map[string]string {
 	out := map[string]string{names.AnnotationFilled: string(d.disk.UID)}
 	if d.disk.Spec.VolumeMode() != corev1.PersistentVolumeBlock {

@@ -55,7 +55,6 @@ func (d *decision) download() {
 	d.makeForDownload(request, "", reconcile.Create{Object: d.filled.DownloadJob(d.s.Settings, d.format())})
 }
 
-// downloadIs records the state of a request.
 func (d *decision) downloadIs(request string, phase spec.DownloadPhase, pod types.UID, format string, args ...any) {
 	message := spec.BoundedMessage(fmt.Sprintf(format, args...))
 	if len(message) > maxImportMessage {
@@ -81,7 +80,6 @@ func (d *decision) format() string {
 	return cmp.Or(d.s.Claim.Annotations[names.AnnotationDiskFormat], "raw")
 }
 
-// noDownload returns why no download is possible now, or "".
 func (d *decision) noDownload() string {
 	if image := objects.ImporterImage(&d.s.Settings); objects.IsFormerRunner(image) {
 		return fmt.Sprintf("the operator has no image of a runner of ours, but %s: the administrator names one by its option runnerImage", image)

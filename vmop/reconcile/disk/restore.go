@@ -14,7 +14,6 @@ import (
 // old content. So the driver of the snapshot is recorded on the claim, and compared with the
 // volume's provisioner; and the pod verifies the content.
 
-// snapshotOf returns the volume snapshot that a source names, or "".
 func snapshotOf(source *spec.VirtualDiskSource) string {
 	if source == nil || source.ObjectRef == nil || source.ObjectRef.Kind != spec.KindVolumeSnapshot {
 		return ""

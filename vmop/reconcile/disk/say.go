@@ -34,7 +34,6 @@ func (d *decision) condition(kind string, status metav1.ConditionStatus, reason,
 	})
 }
 
-// say sets the phase, and the condition Ready.
 func (d *decision) say(phase spec.DiskPhase, status metav1.ConditionStatus, reason, format string, args ...any) {
 	if phase == "" {
 		phase = spec.DiskPending

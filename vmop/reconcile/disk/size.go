@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// size lets the claim grow, and records its size.
 func (d *decision) size() {
 	c := d.s.Claim
 	if d.image != nil {
@@ -82,7 +81,6 @@ func (d *decision) behind() *Guest {
 	return nil
 }
 
-// also appends a reported message to a sentence.
 func also(message string) string {
 	if message == "" {
 		return ""

@@ -42,7 +42,7 @@ func (d *decision) source() bool {
 	case from.image == nil && len(d.sourceWriters()) > 0:
 		return wait(conditions.ReasonDisksInUse, "is used by pod %s: stop that machine until the copy is there", few(d.sourceWriters()))
 	case d.image != nil && ref.Kind != spec.KindClusterImage:
-		return true // the pod chooses the amount to read
+		return true // the pod determines how much of the volume to copy
 	}
 	has := from.disk.Spec.PersistentVolumeClaim.Size
 	if from.image != nil {

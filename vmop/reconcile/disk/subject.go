@@ -16,7 +16,6 @@ import (
 // subject is what is decided about: a disk, or an image. For its creation an image is a disk with
 // a source and a size that never changes.
 type subject struct {
-	// kind and short are its names for kubectl, noun that in a sentence.
 	kind, short, noun string
 	// in is kubectl's option for the namespace of its objects, if that is another one.
 	in string
@@ -74,7 +73,6 @@ func (s subject) of(f objects.Filled) subject {
 	return s
 }
 
-// asDisk returns an image as a disk, for its creation.
 func asDisk(meta *metav1.ObjectMeta, i *spec.VirtualImageSpec, s *spec.VirtualImageStatus) *spec.VirtualDisk {
 	c := &i.PersistentVolumeClaim
 	return &spec.VirtualDisk{

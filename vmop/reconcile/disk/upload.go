@@ -9,13 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// uploaded reports whether a user uploads the content.
 func (d *decision) uploaded() bool {
 	s := d.disk.Spec.DataSource
 	return s != nil && s.Type == spec.DiskSourceUpload
 }
 
-// command returns the command for an upload.
 func (d *decision) command() string {
 	flag := ""
 	if d.image != nil {

@@ -57,7 +57,6 @@ func unfinished(pods []corev1.Pod) []string {
 	return out
 }
 
-// copies returns the pods that copy the disk into another one.
 func (d *decision) copies() []string {
 	var out []string
 	for i := range d.s.Users {

@@ -42,7 +42,6 @@ func (d *decision) exporting() bool {
 	return true
 }
 
-// ownAttachments returns the attachments that name the machine, the oldest first.
 func (d *decision) ownAttachments() []*spec.VirtualMachineBlockDeviceAttachment {
 	var all []*spec.VirtualMachineBlockDeviceAttachment
 	for i := range d.s.Attachments {

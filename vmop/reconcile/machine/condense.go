@@ -124,8 +124,8 @@ func computed(r corev1.ResourceRequirements) (out corev1.ResourceRequirements) {
 	return corev1.ResourceRequirements{Requests: some(r.Requests), Limits: some(r.Limits)}
 }
 
-// CondenseConfigMap keeps a digest of the content and whether the operator was the last to apply
-// it. One that VM-Operator wrote stays whole: some of its content is stored nowhere else.
+// CondenseConfigMap keeps a digest of the content. One that VM-Operator wrote stays whole: some of
+// its content is stored nowhere else. Whether VM-Operator was the last to apply it is kept, too.
 func CondenseConfigMap(cm *corev1.ConfigMap) *corev1.ConfigMap {
 	c := &corev1.ConfigMap{ObjectMeta: condensedMeta(cm), Data: cm.Data}
 	c.Labels, c.Annotations = kept(cm.Labels), kept(cm.Annotations)
@@ -155,8 +155,8 @@ func CondenseService(s *corev1.Service) *corev1.Service {
 }
 
 // CondenseSecret drops the secret data. It keeps the version and, if a password is all there is,
-// the machine it was made for. Of a certificate made by the operator, and of Secrets for
-// exporting a disk or serving or copying an image, it keeps that; user data of a manifest is kept
+// the machine it was made for; of certificates that the operator has created, for displays,
+// exporters, images and transfers, the certificate without its key; and user data of a manifest
 // whole, as the manifest has it, too.
 func CondenseSecret(s *corev1.Secret) *corev1.Secret {
 	c := &corev1.Secret{ObjectMeta: condensedMeta(s)}

@@ -73,7 +73,6 @@ func (d *decision) makeCertificate() {
 	}
 }
 
-// formerCertificate finds a certificate that only the next pod uses.
 func (d *decision) formerCertificate() {
 	was := d.pod.pod.Annotations[names.AnnotationCertificate]
 	if was == "" || d.certificate == "" || was == d.certificate {

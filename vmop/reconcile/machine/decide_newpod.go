@@ -55,7 +55,6 @@ func (d *decision) podInput() objects.PodInput {
 	return in
 }
 
-// computesRequests reports whether the operator computes the pod's requests.
 func (d *decision) computesRequests() bool {
 	_, computed := objects.RecordedRequests(d.plainPod())
 	return computed

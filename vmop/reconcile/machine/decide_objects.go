@@ -44,7 +44,6 @@ func (d *decision) makeSecret() {
 	}
 }
 
-// whose returns, in brackets, whom an object belongs to, if known.
 func whose(o *metav1.ObjectMeta) string {
 	instance, by := o.Labels[names.LabelInstance], o.Labels[labelManagedBy]
 	switch owner := metav1.GetControllerOfNoCopy(o); {

@@ -122,7 +122,6 @@ func (d *decision) unreported() bool {
 	return true
 }
 
-// foreign handles a pod that has the name of the machine's next one and is not the machine's.
 func (d *decision) foreign() {
 	pod := d.pod.pod
 	former := false
@@ -206,7 +205,6 @@ func (d *decision) mountsTooMuch() bool {
 	})
 }
 
-// runs handles a pod whose runner was started.
 func (d *decision) runs() {
 	pod := d.pod.pod
 	d.noteLost()

@@ -45,7 +45,6 @@ func (d *decision) memoryNeed() (guest, overhead int64) {
 	return min(objects.GuestAmounts(d.vm).RAM, r.Maximum.RAM), r.Overhead
 }
 
-// explainOOM adds the limit, the need and what to change to an end for lack of memory.
 func (d *decision) explainOOM(e *podEnd) {
 	if e.cause != reasonOOMKilled {
 		return

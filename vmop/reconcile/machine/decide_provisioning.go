@@ -36,7 +36,6 @@ func looksAhead(vm *spec.VirtualMachine) bool {
 	return vm.Spec.RestartsAutomatically() && spec.ConditionIsTrue(vm.Status.Conditions, spec.ConditionAwaitingRestart)
 }
 
-// staysStopped reports whether a machine is stopped and has no run policy that may start it.
 func staysStopped(vm *spec.VirtualMachine) bool {
 	return vm.Spec.VM.State != spec.StateRunning && vm.Spec.RunPolicy == ""
 }
@@ -89,7 +88,6 @@ func (d *decision) findProvisioning() {
 	d.provisioning.setTrue(spec.ReasonProvisioningReady, "the Secrets that the guest is provisioned from are there")
 }
 
-// warnOfUserData reports, once, user data that the guest ignores.
 func (d *decision) warnOfUserData(warning string) {
 	d.provisioning.setTrue(spec.ReasonProvisioningReadyWithWarnings, "spec.provisioning.userData "+warning+"; the machine is started with it nevertheless")
 	if c := spec.FindCondition(d.stored.Conditions, spec.ConditionProvisioningReady); d.wanted() && (c == nil || c.Reason != d.provisioning.reason) {

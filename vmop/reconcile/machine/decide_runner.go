@@ -72,7 +72,6 @@ func (d *decision) unheard() bool {
 	return true
 }
 
-// findRepository checks that the image repository exists for a machine that names a file in it.
 func (d *decision) findRepository() {
 	if !d.wanted() || d.s.ImageRepository != nil {
 		return

@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// report compares the findings with the stored status, and plans status writes and events.
 func (d *decision) report() {
 	if d.released || d.s.Bare {
 		return // the machine is released, or has no status to compare with
@@ -86,7 +85,6 @@ func (d *decision) report() {
 	}
 }
 
-// amended describes amended fields and fields that are ignored.
 func (d *decision) amended() []string {
 	var out []string
 	if d.vm.Spec.RunPolicy != "" && d.vm.Spec.VM.State == spec.StateRunning && !d.wanted() {
@@ -346,7 +344,6 @@ func (d *decision) pretended() bool {
 	})
 }
 
-// pretendedRecords is pretended for the operator's records.
 func (d *decision) pretendedRecords() bool {
 	return (d.shown.LastEnd == nil) != (d.stored.LastEnd == nil) || (d.shown.Power == nil) != (d.stored.Power == nil) || len(d.shown.Waits) != len(d.stored.Waits) ||
 		(d.shown.Stats == nil) != (d.stored.Stats == nil)

@@ -62,7 +62,6 @@ func (d *decision) grace() int64 {
 	return d.vm.Spec.ShutdownSeconds() + objects.TerminationReserve
 }
 
-// forced reports whether a request asks not to wait for the guest of the pod.
 func (d *decision) forced() bool {
 	request := d.s.VM.Annotations[names.AnnotationForceStop]
 	return request != "" && d.pod.pod != nil && d.pod.pod.Annotations[names.AnnotationForceStop] != request
@@ -83,8 +82,6 @@ func (d *decision) stuck(pod *corev1.Pod) (text, object string) {
 		"; if node " + pod.Spec.NodeName + " is off for certain: kubectl delete pod " + pod.Name + " --force", named(names.KindNode, pod.Spec.NodeName)
 }
 
-// untilGone returns the message for a machine that waits for a terminating pod, and the object it
-// waits for.
 func (d *decision) untilGone(pod *corev1.Pod) (text, object string) {
 	if text, object = d.stuck(pod); text == "" {
 		text = " is being deleted; the machine is started when it is gone"

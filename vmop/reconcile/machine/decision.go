@@ -46,7 +46,6 @@ type subject struct {
 	pod        podView
 }
 
-// intent is what is to become of the machine.
 type intent struct {
 	// on: the machine should run. powered is the outcome of its run policy, nil without one.
 	// restarts: its running pod is to be replaced.
@@ -66,7 +65,6 @@ type intent struct {
 	userData string
 }
 
-// storage describes the disks of the machine and their claims.
 type storage struct {
 	disks []machineconfig.Disk
 	// hot are the disks of the manifest that the running machine has, or gets, by its own
@@ -92,7 +90,6 @@ type storage struct {
 	ranWith       []spec.MachineClaim
 }
 
-// runnerData returns the claim of the runner's own data, set by findClaims.
 func (st *storage) runnerData() *neededClaim { return &st.claims[0] }
 
 // obstacles are what earlier steps could not do, or did, and later ones depend on.
@@ -173,7 +170,6 @@ func (d *decision) mine(pvc *corev1.PersistentVolumeClaim) bool {
 	return !labelled || instance == d.vm.Name
 }
 
-// isHot reports whether the running machine has a disk, or gets it, by an attachment of its own.
 func (d *decision) isHot(claim string) bool {
 	return claim != "" && slices.ContainsFunc(d.hot, func(disk machineconfig.Disk) bool { return disk.Claim == claim })
 }

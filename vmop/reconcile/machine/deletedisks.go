@@ -85,7 +85,6 @@ func (d *decision) deleteSecret() (deleted string, kept []string) {
 	return deleted, kept
 }
 
-// keeps returns why a claim is not deleted; empty if it is.
 func (d *decision) keeps(pvc *corev1.PersistentVolumeClaim) string {
 	if uid := d.s.VM.UID; uid == "" || pvc.Annotations[names.AnnotationMadeFor] != string(uid) || len(pvc.OwnerReferences) > 0 {
 		return "it was not made for this machine"

@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ofReferred reports whether a claim is that of the object ref names.
 func ofReferred(c *corev1.PersistentVolumeClaim, ref *spec.BlockDeviceRef) bool {
 	if ref.IsImage() {
 		kind, name := objects.ImageOf(c)

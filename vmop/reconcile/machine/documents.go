@@ -37,7 +37,6 @@ import (
 // rules become stricter or the resulting configuration changes. It causes no write by itself.
 const documentRules = "1"
 
-// recall sets recalled if the ConfigMap notes that it contains the manifest's documents.
 func (d *decision) recall() {
 	d.documents = documentsDigest(d.vm.Spec.CloudInit)
 	cm := d.s.ConfigMap
@@ -45,7 +44,6 @@ func (d *decision) recall() {
 		strings.HasPrefix(cm.Annotations[names.AnnotationDocuments], d.documents+".")
 }
 
-// documentsDigest returns a digest of documents as written, or "" without documents.
 func documentsDigest(c *spec.CloudInit) string {
 	if c == nil || c.UserData == nil && c.NetworkConfig == nil {
 		return ""

@@ -98,7 +98,6 @@ func (d *decision) attachDisks() {
 	}
 }
 
-// tellHot reports the progress of hotplugged disks.
 func (d *decision) tellHot() {
 	for i := range d.hot {
 		disk := &d.hot[i]

@@ -68,7 +68,6 @@ func (d *decision) stops(e *spec.MachineEnd) bool {
 		e.ObservedGeneration == d.s.VM.Generation
 }
 
-// poweredOff reports whether the pod has ended because its guest powered itself off, for good.
 func (d *decision) poweredOff() bool {
 	return d.pod.state == podFinished && d.stops(d.end) && d.pod.ended(d.s.Now).cause == string(runnerconfig.CauseGuestShutdown)
 }

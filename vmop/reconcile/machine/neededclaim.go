@@ -24,7 +24,6 @@ type neededClaim struct {
 	renewed bool
 }
 
-// field returns the manifest field the claim comes from, for messages.
 func (c *neededClaim) field() string {
 	if c.share != "" {
 		return c.share

@@ -73,12 +73,10 @@ func (d *decision) hasRunWith(c *neededClaim) bool {
 	return origin == machineconfig.OriginVMOperator && c.found.Status.Phase == corev1.ClaimBound
 }
 
-// newDisk returns the annotation's entry for a disk whose claim had the UID.
 func newDisk(disk string, uid types.UID) string {
 	return disk + ":" + string(uid[:min(len(uid), 8)])
 }
 
-// goneText describes which claims were lost and what to do, and the commands for it.
 func (d *decision) goneText() (text, commands string) {
 	var gone, value, disks []string
 	field := ""
@@ -95,8 +93,6 @@ func (d *decision) goneText() (text, commands string) {
 	return text + byAnnotation(value), ": the machine has run with what is gone; " + d.newDiskCommands(disks, value)
 }
 
-// afterDeletion describes what follows for a machine whose claim is being deleted, and the
-// commands for it.
 func (d *decision) afterDeletion(c *neededClaim) (text, commands string) {
 	if c.referenced() || c.former == nil && !d.hasRunWith(c) {
 		return "the machine is not started again before", ""
@@ -108,7 +104,6 @@ func (d *decision) afterDeletion(c *neededClaim) (text, commands string) {
 	return "restore it, or ask for an empty disk" + byAnnotation(value), ": the machine is not started before it is gone; " + d.newDiskCommands(disks, value)
 }
 
-// newDiskCommands returns the two ways to request empty disks.
 func (d *decision) newDiskCommands(disks, value []string) string {
 	return fmt.Sprintf("for an empty disk, run vmop-cli start --cluster -n %s %s --new-disk %s, or kubectl annotate vm -n %[1]s %[2]s --overwrite %[4]s%[5]s",
 		d.vm.Namespace, d.vm.Name, strings.Join(disks, " --new-disk "), newDiskAnnotation, strings.Join(value, ","))

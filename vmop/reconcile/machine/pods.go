@@ -44,7 +44,6 @@ const (
 	roleSharing
 )
 
-// roles returns the pods' roles, one for each.
 func (s *Snapshot) roles() []podRole {
 	vm, pods := s.VM, s.Pods
 	out := make([]podRole, len(pods))
@@ -78,7 +77,6 @@ func comesBefore(a, b *corev1.Pod) bool {
 	return (age < 0) != finished(a)
 }
 
-// beside returns the role of a pod of the machine that is not active.
 func beside(pod *corev1.Pod) podRole {
 	if finished(pod) {
 		return roleLeftover
@@ -86,7 +84,6 @@ func beside(pod *corev1.Pod) podRole {
 	return roleTarget
 }
 
-// roleOfOther returns the role of a pod that is not the machine's.
 func (s *Snapshot) roleOfOther(pod *corev1.Pod) podRole {
 	vm := s.VM
 	switch {
@@ -131,7 +128,6 @@ func PodWith(uid types.UID, name string, vm *spec.VirtualMachine, pods []corev1.
 	return nil
 }
 
-// foremost returns [Snapshot.Pod] and its role.
 func (s *Snapshot) foremost() (*corev1.Pod, podRole) {
 	if s.VM == nil {
 		return nil, roleNone
@@ -153,8 +149,6 @@ func SharesDisks(vm *spec.VirtualMachine, attachments []spec.VirtualMachineBlock
 	return pod.Name != objects.PodName(vm.Name) && usesClaimOf(vm, attachments, pod)
 }
 
-// usesClaimOf reports whether a pod has not ended and has a claim that the machine uses or may
-// come to use.
 func usesClaimOf(vm *spec.VirtualMachine, attachments []spec.VirtualMachineBlockDeviceAttachment, pod *corev1.Pod) bool {
 	if finished(pod) {
 		return false

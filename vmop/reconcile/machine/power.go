@@ -27,7 +27,6 @@ const (
 // distinguishes it from the request before.
 func Request(v Verb, unique string) string { return string(v) + " " + unique }
 
-// verbOf returns what a request asks for; empty if unknown.
 func verbOf(request string) Verb {
 	word, _, _ := strings.Cut(request, " ")
 	switch v := Verb(word); v {
@@ -293,7 +292,6 @@ func (d *decision) executesIn() {
 	}
 }
 
-// stoppedBecause returns why a machine should not run.
 func (d *decision) stoppedBecause() string {
 	p := d.powered
 	if p == nil || p.Policy == "" {

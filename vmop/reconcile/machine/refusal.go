@@ -36,8 +36,6 @@ func (d *decision) refused(f *reconcile.Failure, about *finding) {
 	}
 }
 
-// mayNotDelete explains that the operator lacks the right to delete claims, which its
-// installation does not grant.
 func (d *decision) mayNotDelete(f *reconcile.Failure, about *finding) bool {
 	if f.Target.Verb != "delete" || f.Target.Kind != names.KindClaim { // a secret is kept then
 		return false
@@ -56,8 +54,6 @@ func (d *decision) mayNotDelete(f *reconcile.Failure, about *finding) bool {
 	return true
 }
 
-// limitBelow explains that a pod was refused because it may not use what it is to ask
-// for.
 func (d *decision) limitBelow(f *reconcile.Failure, about *finding) {
 	reason, r := spec.ReasonWriteRefused, corev1.ResourceName(f.LimitBelow())
 	if r == corev1.ResourceMemory {
@@ -72,7 +68,6 @@ func (d *decision) limitBelow(f *reconcile.Failure, about *finding) {
 	}
 }
 
-// raiseLimit says where a limit of the runner's container comes from, and what to do.
 func (d *decision) raiseLimit(r corev1.ResourceName) string {
 	if given := d.vm.Spec.Resources; given != nil {
 		if _, ok := given.Limits[r]; ok {
@@ -82,9 +77,8 @@ func (d *decision) raiseLimit(r corev1.ResourceName) string {
 	return fmt.Sprintf("raise the default for %s of the namespace's LimitRange, or set spec.resources", r)
 }
 
-// unprepared explains a refusal that is because of what the namespace lacks: the
-// message of the API server names it. It is the account of machines' pods, or the
-// operator's rights.
+// unprepared explains a refusal, by the API server's message, because the namespace lacks the
+// account of machines' pods or the operator's rights.
 func (d *decision) unprepared(why string, about *finding) bool {
 	namespace := cmp.Or(d.vm.Namespace, metav1.NamespaceDefault)
 	if strings.Contains(why, fmt.Sprintf("serviceaccount %q not found", names.ServiceAccount)) {

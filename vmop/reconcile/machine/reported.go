@@ -14,7 +14,6 @@ func (d *decision) executing() bool {
 	return d.pod.state == podRunning && !d.pod.silent() && d.reportedRunning() && !d.paused()
 }
 
-// reportedRunning reports whether, by the runner's last report, the machine runs.
 func (d *decision) reportedRunning() bool {
 	c := spec.FindCondition(d.stored.Conditions, spec.ConditionRunning)
 	return c != nil && (c.Status == metav1.ConditionTrue || c.Status == metav1.ConditionUnknown && c.Reason == spec.ReasonNodeLost)

@@ -16,7 +16,6 @@ import (
 // kubelet has granted it. Shrinking is the reverse: the pod gives back what the runner reports as
 // given back by the guest. Where pods are not resized in place, the guest alone grows.
 
-// computedResources are those that a pod is resized by.
 var computedResources = [...]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
 
 // findGrant determines what the guest may use. A smaller amount is granted at once, and nothing
@@ -41,7 +40,6 @@ func (d *decision) findGrant() {
 	}
 }
 
-// short reports whether the guest gets less than the manifest gives it.
 func (d *decision) short() bool { return d.grant != d.wantedAmounts() }
 
 // rigid returns why the pod cannot be resized in place; empty if it can, as far as is known. A
@@ -60,7 +58,6 @@ func (d *decision) rigid() string {
 	return ""
 }
 
-// hasRoom reports whether the node has given the pod as much as is needed.
 func (v *podView) hasRoom(c *corev1.Container, name corev1.ResourceName, need corev1.ResourceList) bool {
 	asked, wanted := c.Resources.Requests[name], need[name]
 	switch {
@@ -95,7 +92,6 @@ func (v *podView) resizePending() *corev1.PodCondition {
 	return nil
 }
 
-// resize requests what the guest is to have, and gives back what it no longer has.
 func (d *decision) resize() {
 	r, c := d.resizable()
 	if c == nil || d.pod.state != podRunning || d.pod.container == nil || d.pod.container.State.Running == nil || !d.wanted() {

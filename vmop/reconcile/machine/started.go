@@ -110,8 +110,6 @@ func (d *decision) newDocuments() {
 	}
 }
 
-// document returns the manifest field that names a document from a Secret, and which Secret;
-// empty if none does.
 func document(vm *spec.VirtualMachine, name string) (path, secret string) {
 	if name == spec.DocumentDisplayCertificate {
 		if !encrypts(vm) || vm.Spec.VM.Display.TLS.GenerateSecret {

@@ -24,7 +24,6 @@ type startedClass struct {
 	Spec spec.VirtualMachineClassSpec `json:"spec"`
 }
 
-// applyTo is [spec.VirtualMachineClassSpec.Apply] of the recorded class.
 func (c *startedClass) applyTo(s *spec.VirtualMachineSpec) {
 	c.Spec.Apply(s)
 	if s.CoreFraction == "" && !s.NamesCompute() {
@@ -32,7 +31,6 @@ func (c *startedClass) applyTo(s *spec.VirtualMachineSpec) {
 	}
 }
 
-// startedManifest is what a pod records of the specification it was made for.
 type startedManifest struct {
 	Generation int64 `json:"generation"`
 	// Class must follow the generation, where it is searched for.
@@ -40,7 +38,6 @@ type startedManifest struct {
 	Spec  *spec.VirtualMachineSpec `json:"spec"`
 }
 
-// started returns the annotation of a new pod.
 func started(vm *spec.VirtualMachine, class *startedClass) string {
 	data, err := json.Marshal(startedManifest{Generation: vm.Generation, Class: class, Spec: concealed(&vm.Spec)})
 	if err != nil {

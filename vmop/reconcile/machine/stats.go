@@ -73,7 +73,6 @@ func nextTransitions(old []spec.PhaseTransition, before, after string, f statFac
 	return slices.Clip(all[max(0, len(all)-spec.MaxPhasesTransitions):])
 }
 
-// wantedSince returns since when the machine has been about to run; zero if unknown.
 func wantedSince(all []spec.PhaseTransition, f statFacts) time.Time {
 	if n := len(all); n > 0 && all[n-1].Phase == spec.PhaseRunning {
 		if all[n-1].Time.Time.Before(f.pod.Truncate(time.Second)) {

@@ -24,7 +24,6 @@ func (d *decision) valid() bool {
 	return false
 }
 
-// allowed reports whether the administrator permits what the manifest asks for.
 func (d *decision) allowed() bool {
 	refusals := objects.Refusals(d.manifest, d.s.Settings) // the class is the administrator's
 	if len(refusals) == 0 {
@@ -42,7 +41,6 @@ func (d *decision) refuse(err error) {
 	d.refuseFor(spec.ReasonInvalidSpecification, strings.Split(err.Error(), "\n"), "; correct it")
 }
 
-// refuseFor reports why nothing is changed, and what to do about it.
 func (d *decision) refuseFor(reason string, why []string, next string) {
 	d.invalid, d.unmade = true, true
 	d.findRestart()

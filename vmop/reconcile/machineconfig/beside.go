@@ -65,7 +65,6 @@ func (w *owning) note(field, format string, args ...any) {
 	w.notes = append(w.notes, Note{field, fmt.Sprintf(format, args...)})
 }
 
-// references replaces the machine's references.
 func (w *owning) references() {
 	s := &w.vm.Spec
 	boot := spec.BlockDeviceBootIndexes(s)
@@ -128,7 +127,6 @@ func (w *owning) order(made []*spec.Disk) {
 	}
 }
 
-// attachments adds what is attached to the running machine in a cluster.
 func (w *owning) attachments() {
 	for _, a := range w.Attachments {
 		if a.Spec.VirtualMachineName != w.vm.Name || !sameNamespace(a.Namespace, w.vm.Namespace) {
@@ -154,7 +152,6 @@ func (w *owning) attachments() {
 	}
 }
 
-// disk returns the replacement of a reference, or nil.
 func (w *owning) disk(field string, ref *spec.BlockDeviceRef) *spec.Disk {
 	if ref.Kind != spec.KindDisk {
 		return w.drive(field, ref)
@@ -207,7 +204,6 @@ func (w *owning) has(name string) bool {
 	return false
 }
 
-// drive returns the CD drive that replaces an image, or nil.
 func (w *owning) drive(field string, ref *spec.BlockDeviceRef) *spec.Disk {
 	of := w.dataSource(ref.Kind, ref.Name)
 	if of == nil {
@@ -287,7 +283,6 @@ func (w *owning) virtualDisk(name string) *spec.VirtualDisk {
 	return w.Disks[i]
 }
 
-// dataSource returns what an image is a copy of, or nil.
 func (w *owning) dataSource(kind, name string) *spec.VirtualDiskSource {
 	switch kind {
 	case spec.KindImage:

@@ -128,7 +128,6 @@ func localDrive(d *Disk, override string, l *Host, p *problems) runnerconfig.Dri
 	return drive
 }
 
-// diskOverrides maps positions in disks to the paths that the user gave.
 func diskOverrides(disks []Disk, given map[string]string, p *problems) map[int]string {
 	out := map[int]string{}
 	from := map[int]string{}

@@ -22,7 +22,6 @@ const (
 	OriginVMOperator Origin = "vm-operator"
 )
 
-// formerNIC is QEMU's default interface of machine type q35.
 const formerNIC = "e1000e"
 
 // formerMAC is QEMU's default address of the n-th interface without one.

@@ -44,7 +44,6 @@ type LocalShare struct {
 	ReadOnly bool   `json:"readOnly,omitempty"`
 }
 
-// withLocal returns the shares of a manifest, with the given ones replaced or appended.
 func withLocal(shares []spec.Share, given []LocalShare) []spec.Share {
 	out := append([]spec.Share{}, shares...)
 given:
@@ -60,7 +59,6 @@ given:
 	return out
 }
 
-// localShares resolves folders of the host, relative to that of the manifest.
 func localShares(shares []spec.Share, base string, p *problems) []runnerconfig.Share {
 	var out []runnerconfig.Share
 	for i := range shares {

@@ -115,7 +115,6 @@ func AttachedBy(pod *corev1.Pod) []Attached {
 	return slices.DeleteFunc(all, func(a Attached) bool { return !slices.Contains(has, a.Claim) })
 }
 
-// ownAttachmentPrefix is how much of a machine's name its own attachments' names contain.
 const ownAttachmentPrefix = 39
 
 // ownAttachmentName includes the machine's UID, so that no other attachment has the name by

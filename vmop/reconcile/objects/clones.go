@@ -16,7 +16,6 @@ var cloning = []string{
 	"pxd.portworx.com", "infinibox-csi-driver", "kubesan.gitlab.io", "hostpath.csi.k8s.io",
 }
 
-// clones reports whether a claim's provisioner, as Kubernetes records it, clones volumes.
 func (s *Settings) clones(claim *corev1.PersistentVolumeClaim) bool {
 	if s == nil || claim == nil {
 		return false

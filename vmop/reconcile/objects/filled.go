@@ -27,7 +27,7 @@ type Filled struct {
 	source          *spec.VirtualDiskSource
 	// request and download are the last requests for an upload and a download.
 	request, download string
-	// keep: it is an image, whose format is kept.
+	// keep: it is an image, which is stored unchanged.
 	keep bool
 	// server serves the cluster image that it is a copy of.
 	server *Server
@@ -42,7 +42,7 @@ func FilledDisk(d *spec.VirtualDisk) Filled {
 	}
 }
 
-// FilledImage is [FilledDisk] for an image, whose format is kept.
+// FilledImage is [FilledDisk] for an image, which is stored unchanged.
 func FilledImage(i *spec.VirtualImage) Filled {
 	return filledImage(spec.KindImage, names.LabelImage, ClaimOfImage(i.Name), i.Namespace, &i.ObjectMeta, &i.Spec)
 }

@@ -34,7 +34,6 @@ func lacking(has map[string]string, labels []label) map[string]string {
 	return out
 }
 
-// lack adds to out an entry that has lacks.
 func lack(out, has map[string]string, key, value string) map[string]string {
 	if got, ok := has[key]; ok && got == value {
 		return out

@@ -110,7 +110,6 @@ func under(prefix, domain string) bool {
 	return prefix == domain || strings.HasSuffix(prefix, "."+domain)
 }
 
-// passedOnRecord is what a pod records of what it was given.
 type passedOnRecord struct {
 	Digest      string   `json:"digest"`
 	Labels      []string `json:"labels,omitempty"`

@@ -80,7 +80,7 @@ func Pod(vm *spec.VirtualMachine, s Settings, in PodInput) *corev1.Pod {
 			ServiceAccountName:            names.ServiceAccount,
 			RestartPolicy:                 corev1.RestartPolicyNever,
 			TerminationGracePeriodSeconds: new(vm.Spec.ShutdownSeconds() + TerminationReserve),
-			// Environment variables with other services' addresses are useless to the guest.
+			// The guest does not need the addresses of other services.
 			EnableServiceLinks: &no,
 			// Only the runner has a token, see [tokenVolume].
 			AutomountServiceAccountToken: &no,
@@ -140,7 +140,6 @@ func displayPorts(vm *spec.VirtualMachine, s *Settings, password bool) []spec.Di
 	return out
 }
 
-// addVolumes adds the volumes in VM-Operator's order.
 func addVolumes(vm *spec.VirtualMachine, pod *corev1.Pod, in *PodInput) {
 	c := &pod.Spec.Containers[0]
 	mount := func(v corev1.Volume, at string, readOnly bool) {

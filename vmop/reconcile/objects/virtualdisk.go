@@ -152,16 +152,14 @@ func (f Filled) addScratch(pod *corev1.Pod) {
 	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: scratchVolume, MountPath: path.Join(machineconfig.DiskMountDir, scratchVolume)})
 }
 
-// scratchRoom is what such a volume has at least beside the image, in bytes: what a file
-// system takes of it.
+// scratchRoom is the minimum of such a volume beyond the image, in bytes, for its file system.
 const scratchRoom = 256 << 20
 
-// addSource gives a pod the disk that it is to copy, to read.
 func addSource(pod *corev1.Pod, source *corev1.PersistentVolumeClaim) {
 	c := &pod.Spec.Containers[0]
 	v := claimVolume(sourceVolume, source.Name)
 	if isBlock(source) {
-		// A device that is read only is one that some kinds of storage do not have.
+		// Some kinds of storage have no read-only devices.
 		addDevice(pod, sourceVolume)
 	} else {
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: sourceVolume, MountPath: path.Join(machineconfig.DiskMountDir, sourceVolume), ReadOnly: true})
@@ -169,8 +167,8 @@ func addSource(pod *corev1.Pod, source *corev1.PersistentVolumeClaim) {
 	pod.Spec.Volumes = append(pod.Spec.Volumes, v)
 }
 
-// OnlyCopies reports whether a pod uses a claim as nothing but what it copies into the
-// claim of another disk or image, or gives to who downloads it: it reads it.
+// OnlyCopies reports whether a pod only reads a claim: to copy it into the claim of another disk
+// or image, or to serve it for download.
 func OnlyCopies(pod *corev1.Pod, claim string) bool {
 	if pod == nil || pod.Labels[names.LabelDisk] == "" && pod.Labels[names.LabelImage] == "" {
 		return false

@@ -53,15 +53,12 @@ func (d *decision) admit(active *spec.VirtualMachineOperation, ends bool) {
 	}
 }
 
-// refusal is why an operation does not begin.
 type refusal struct {
 	// waits: it may change by itself soon.
 	waits           bool
 	reason, message string
 }
 
-// refusal returns why an operation is not to begin, whatever else is in progress; empty if it
-// may.
 func (d *decision) refusal(o *spec.VirtualMachineOperation) refusal {
 	no := func(reason, format string, args ...any) refusal {
 		return refusal{reason: reason, message: fmt.Sprintf(format, args...)}
@@ -178,7 +175,6 @@ func ended(o *spec.VirtualMachineOperation) time.Time {
 	return o.CreationTimestamp.Time
 }
 
-// lateText describes what an operation has not achieved in its time, and what goes on.
 func (d *decision) lateText(o *spec.VirtualMachineOperation) string {
 	what := "it was not carried out in its time"
 	if o.Status.Deadline != nil && o.Status.StartTime != nil {

@@ -137,7 +137,6 @@ func (d *decision) finalizers(o *spec.VirtualMachineOperation, all []string) {
 	d.do(reconcile.SetFinalizers{Kind: names.KindOperation, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion, Finalizers: all})
 }
 
-// earlier orders operations by their age, then by their names.
 func earlier(a, b *spec.VirtualMachineOperation) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 }
@@ -168,7 +167,6 @@ func changed(o *spec.VirtualMachineOperation) bool {
 	return o.Generation > 1 && o.DeletionTimestamp == nil
 }
 
-// answered reports whether the operator has acted on the machine's last request.
 func answered(vm *spec.VirtualMachine) bool {
 	return machine.Answered(vm) && vm.Status.ObservedGeneration >= vm.Generation
 }
@@ -177,7 +175,6 @@ func (d *decision) told(o *spec.VirtualMachineOperation) string {
 	return "machine " + o.Spec.VirtualMachineName + " was told by annotation " + names.AnnotationPowerRequest
 }
 
-// text names an operation in a sentence.
 func text(o *spec.VirtualMachineOperation) string {
 	if o.Spec.Force {
 		return string(o.Spec.Type) + " with force"
@@ -217,7 +214,6 @@ func (d *decision) takeBack(o *spec.VirtualMachineOperation) reconcile.Action {
 	}
 }
 
-// takeBackRefused returns the API server's refusal of takeBack, or nil.
 func (d *decision) takeBackRefused(o *spec.VirtualMachineOperation) *reconcile.Failure {
 	back := d.takeBack(o)
 	if back == nil {
@@ -253,7 +249,6 @@ func (d *decision) send(o *spec.VirtualMachineOperation, st spec.VirtualMachineO
 	return d.do(write(o, st), p)
 }
 
-// stateFor returns spec.vm.state of a machine without a run policy after a request.
 func stateFor(v machine.Verb) spec.MachineState {
 	switch v {
 	case machine.VerbStart:

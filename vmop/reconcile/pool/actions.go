@@ -17,7 +17,6 @@ type User struct {
 // Actions is a set of actions. The zero value is empty, and equal sets compare as equal.
 type Actions struct{ bits uint8 }
 
-// allActions are the actions that [spec.ActionAll] stands for.
 var allActions = [...]spec.Action{
 	spec.ActionStart, spec.ActionStop, spec.ActionReset, spec.ActionAccessConsole, spec.ActionTakeConsole,
 }

@@ -144,7 +144,6 @@ func refuse(reason Reason, format string, args ...any) Decision {
 	return Decision{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// give assigns the machine to the user.
 func (r *Request) give(vm *spec.VirtualMachine, pool *spec.VmPool, may Actions) Decision {
 	d := Decision{Machine: vm.Name}
 	want := spec.Assignment{Pool: pool.Name, User: r.User.Name, LastUsed: formatTime(r.Now)}

@@ -85,7 +85,6 @@ func parseTime(s string) time.Time {
 	return t
 }
 
-// compareBool orders true first.
 func compareBool(a, b bool) int {
 	switch {
 	case a == b:

@@ -13,7 +13,7 @@ import (
 const sizesInterval = 5 * time.Second
 
 // Sizes returns how many machines a pool has, how many of them are free and how many are used.
-// Others are in use by other clients, or being deleted.
+// Others are assigned from another pool, connected to a viewer, or being deleted.
 func Sizes(pool string, members []Member) (machines, free, used int32) {
 	for i := range members {
 		m := &members[i]

@@ -164,7 +164,6 @@ func (w *world) status(name string, change func(*spec.VirtualMachineStatus)) {
 	vm.ResourceVersion, w.truth.machines[name] = w.Version(), vm
 }
 
-// stop ends the pod of a machine; its status may follow later.
 func (w *world) stop(name string) {
 	if p := w.truth.pods[name]; p != nil {
 		w.Note("%s stops", name)
@@ -173,7 +172,6 @@ func (w *world) stop(name string) {
 	}
 }
 
-// reports lets the runner of a machine follow its configuration, and report.
 func (w *world) reports(name string) {
 	p := w.truth.pods[name]
 	if p == nil {
@@ -239,7 +237,6 @@ func (w *world) reports(name string) {
 	}
 }
 
-// connectedTo reports whether an attachment has a pod's own volume by its connection.
 func (w *world) connectedTo(p *corev1.Pod) bool {
 	for _, a := range w.truth.attachments {
 		if c := a.Status.Connection; c != nil && c.PodUID == p.UID && c.Direct && !c.Detach {
@@ -249,7 +246,6 @@ func (w *world) connectedTo(p *corev1.Pod) bool {
 	return false
 }
 
-// serving returns the exporter that accepts a runner.
 func (w *world) serving(a *spec.VirtualMachineBlockDeviceAttachment, r *runner) *corev1.Pod {
 	e := w.truth.pods[objects.ExportPod(a.Name)]
 	if e == nil || e.DeletionTimestamp != nil || e.Status.Phase != corev1.PodRunning || !strings.HasSuffix(e.Annotations[names.AnnotationExportsTo], " "+r.key) {
@@ -258,7 +254,6 @@ func (w *world) serving(a *spec.VirtualMachineBlockDeviceAttachment, r *runner) 
 	return e
 }
 
-// kubelet advances the exporters.
 func (w *world) kubelet() {
 	for _, n := range sortedKeys(w.truth.pods) {
 		p := w.truth.pods[n]
@@ -287,7 +282,6 @@ func sortedKeys[T any](m map[string]T) []string {
 	return out
 }
 
-// users returns the pods that have the claim, except one.
 func users(pods map[string]*corev1.Pod, but string) []corev1.Pod {
 	var out []corev1.Pod
 	for _, n := range sortedKeys(pods) {
@@ -358,7 +352,6 @@ func (w *world) reconcile(name string, most int) reconcile.Plan {
 	return plan
 }
 
-// checkPlan verifies a plan by itself.
 func (w *world) checkPlan(s *attachment.Snapshot, plan reconcile.Plan) {
 	if long := promises.LongMessage(plan); long != "" {
 		w.Violated("a message is one line", "%d bytes: %s", len(long), long)
@@ -400,7 +393,6 @@ func (w *world) write(st reconcile.StatusApply) {
 	w.Note("%s: %s %+v", st.Name, a.Status.Phase, a.Status.Connection)
 }
 
-// execute executes a write as the API server does. It reports whether it was accepted.
 func (w *world) execute(s *attachment.Snapshot, a reconcile.Action) bool {
 	w.Note("%s", a.Target())
 	name := s.Attachment.Name

@@ -11,15 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// givenBy reports whether a Secret has the key of a pod that serves a download.
 func givenBy(key *corev1.Secret, p *corev1.Pod) bool {
 	return key != nil && p != nil && len(key.OwnerReferences) == 1 && key.OwnerReferences[0].UID == p.UID
 }
 
-// writes reports whether a pod may write to the disk.
 func (w *world) writes(s *state) bool { return !w.image && s.user != nil }
 
-// mayGive verifies the creation of a pod that serves a download.
 func (w *world) mayGive(p *corev1.Pod) {
 	d, c := w.cache.disk, w.cache.claim
 	request, noted := objects.DownloadRequest(d), d.Status.Download
@@ -52,7 +49,6 @@ func (w *world) mayUnlock(key *corev1.Secret) {
 	}
 }
 
-// told verifies what a plan reports of a download.
 func (w *world) told(plan reconcile.Plan) {
 	phase := ""
 	if d := w.cache.disk.Status.Download; d != nil {
@@ -95,7 +91,6 @@ func (w *world) gives() {
 	}
 }
 
-// settled verifies downloads in the final state.
 func (w *world) settled(d *spec.VirtualDisk) {
 	g := w.truth.giver
 	if w.writes(&w.truth) && g != nil && g.Status.Phase == corev1.PodRunning {

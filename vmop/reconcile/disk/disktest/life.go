@@ -126,7 +126,6 @@ func (w *world) deleteDisk(d *spec.VirtualDisk) {
 	w.changeDisk(d, func(d *spec.VirtualDisk) { d.DeletionTimestamp = &metav1.Time{Time: w.Now}; d.Generation++ })
 }
 
-// uses lets another pod use the claim: none, a foreign one or a machine's.
 func (w *world) uses() {
 	w.truth.user, w.truth.guest = nil, nil
 	switch w.Draw("user", 4) {
@@ -137,7 +136,6 @@ func (w *world) uses() {
 	}
 }
 
-// takeClaimName creates a foreign claim of the name.
 func (w *world) takeClaimName(claim string) {
 	other := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: w.home(), Name: claim, UID: w.UID(), ResourceVersion: w.Version()}}
 	other.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
@@ -145,7 +143,6 @@ func (w *world) takeClaimName(claim string) {
 	w.truth.claim = other
 }
 
-// settle runs until a final state is reached.
 func (w *world) settle() {
 	for range 12 {
 		quiet := false

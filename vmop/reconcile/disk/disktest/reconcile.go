@@ -51,7 +51,6 @@ func (w *world) reconcile(most int) reconcile.Plan {
 	return plan
 }
 
-// checkPlan verifies a plan by itself.
 func (w *world) checkPlan(plan reconcile.Plan) {
 	for _, a := range plan.Actions {
 		switch a := a.(type) {
@@ -141,7 +140,6 @@ func (w *world) makeDisk() {
 	w.Note("disk %s: %s, source %v", d.UID, d.Spec.PersistentVolumeClaim.Size.String(), d.Spec.DataSource)
 }
 
-// fills advances the pod that fills the claim.
 func (w *world) fills() {
 	p, c := w.truth.pod, w.truth.claim
 	if p == nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || len(p.OwnerReferences) == 0 {

@@ -21,7 +21,6 @@ func (w *world) madeOfSnapshot(d *spec.VirtualDisk) {
 	w.provisioner = choose(w, "provisioner", theDriver, theDriver, "forgetful", "")
 }
 
-// snapshots lets a snapshot be created, change or be deleted.
 func (w *world) snapshots() {
 	w.truth.access = choose(w, "access", "", "", "", "", disk.SnapshotsUndefined, disk.SnapshotsForbidden)
 	w.truth.snapshot = nil
@@ -38,7 +37,6 @@ func (w *world) snapshots() {
 	w.Note("snapshot %+v, %s", w.truth.snapshot, w.truth.access)
 }
 
-// mayRestore verifies the creation of a claim.
 func (w *world) mayRestore(c *corev1.PersistentVolumeClaim) {
 	s, d, from := w.truth.snapshot, w.cache.disk, c.Spec.DataSource
 	switch {

@@ -67,7 +67,6 @@ func newWorld() *world {
 	return &world{World: promises.World[disk.Snapshot]{Decide: disk.Decide, Now: noon}, held: map[types.UID]string{}, wellRestored: map[types.UID]bool{}, settings: objects.Settings{RunnerImage: "registry.test/runner", ImageNamespace: "golden"}}
 }
 
-// theDigest is that of all images.
 const theDigest = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 
 func choose[T any](w *world, label string, from ...T) T { return from[w.Draw(label, len(from))] }
@@ -129,7 +128,6 @@ func (w *world) snapshot() disk.Snapshot {
 	return s
 }
 
-// imageOf returns the image that a disk of the world stands for.
 func imageOf(d *spec.VirtualDisk) *spec.VirtualImage {
 	i := spec.NewImage(d.Namespace, d.Name, d.Spec.PersistentVolumeClaim.Size, *d.Spec.DataSource)
 	i.ObjectMeta = *d.ObjectMeta.DeepCopy()
@@ -151,7 +149,6 @@ func (w *world) claimName() string {
 	return claim
 }
 
-// kind returns the kind that the API server has.
 func (w *world) kind() string {
 	switch {
 	case w.cluster:
@@ -162,7 +159,6 @@ func (w *world) kind() string {
 	return names.KindDisk
 }
 
-// home returns the namespace of the created objects.
 func (w *world) home() string {
 	if w.cluster {
 		return w.settings.ImageNamespace
@@ -184,7 +180,6 @@ func (w *world) outgrown() bool {
 	return !w.image && w.cache.user != nil && w.cache.user.Name == "web" && w.cache.guest != nil && w.cache.guest.Cmp(w.cache.disk.Spec.PersistentVolumeClaim.Size) < 0
 }
 
-// usable reports whether a machine could use the disk as it is.
 func (w *world) usable() bool {
 	// A replacement of the observed claim cannot be known.
 	c, d := w.cache.claim, w.cache.disk
@@ -217,7 +212,6 @@ func (w *world) status(st reconcile.StatusApply) {
 	w.Note("status: %s", data)
 }
 
-// mayFill verifies the creation of a pod that fills a disk.
 func (w *world) mayFill(p *corev1.Pod) {
 	d, c := w.cache.disk, w.cache.claim
 	upload := d.Spec.DataSource != nil && d.Spec.DataSource.Type == spec.DiskSourceUpload

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// execute executes a write as the API server does. It reports whether it was accepted.
 func (w *world) execute(a reconcile.Action) bool {
 	w.Note("%s", a.Target())
 	w.dirty = true

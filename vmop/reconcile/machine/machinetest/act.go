@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// act executes one action against the true state.
 func (w *world) act(a reconcile.Action) result {
 	switch a := a.(type) {
 	case reconcile.Create:

@@ -5,7 +5,6 @@ import (
 	"slices"
 )
 
-// check verifies the invariants of every step.
 func (w *world) check() {
 	w.checkOneGuest()
 	w.checkReporter()

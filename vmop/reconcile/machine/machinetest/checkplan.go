@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// checkPlan verifies the invariants of every plan.
 func (w *world) checkPlan(s *machine.Snapshot, p *reconcile.Plan) {
 	if fresh, _ := w.snapshot(); !reflect.DeepEqual(fresh, *s) {
 		w.violated("a snapshot is not changed", "%s", cmp.Diff(fresh, *s))

@@ -97,7 +97,6 @@ func (w *world) checkPods(vm *spec.VirtualMachine) {
 	}
 }
 
-// checkNewPod verifies each created pod.
 func (w *world) checkNewPod(pod *corev1.Pod) {
 	vm := get[*spec.VirtualMachine](w, theVM)
 	if vm != nil && len(pod.OwnerReferences) > 0 && pod.OwnerReferences[0].UID == vm.UID && !slices.Contains(vm.Finalizers, names.FinalizerMachine) {
@@ -126,14 +125,12 @@ func (w *world) checkNewPod(pod *corev1.Pod) {
 	}
 }
 
-// missing returns the missing claims of a pod.
 func (w *world) missing(pod *corev1.Pod) []string {
 	return slices.DeleteFunc(objects.PodClaims(pod), func(name string) bool {
 		return name == names.ImageRepositoryClaim || get[*corev1.PersistentVolumeClaim](w, "claim/"+name) != nil
 	})
 }
 
-// checkOrigin verifies each change of a claim.
 func (w *world) checkOrigin(pvc *corev1.PersistentVolumeClaim, a reconcile.UpdateClaim) {
 	now, noted := a.Annotations[names.AnnotationOrigin]
 	want := machineconfig.OriginVMOP
@@ -168,7 +165,6 @@ func (w *world) checkTakeOver(s *machine.Snapshot, o reconcile.Object) {
 	}
 }
 
-// checkApply verifies each overwritten object.
 func (w *world) checkApply(old, next reconcile.Object) {
 	if _, ok := next.(*corev1.ConfigMap); !ok || old.GetAnnotations()[names.AnnotationResetCounter] == "" {
 		return
@@ -275,7 +271,6 @@ func (w *world) checkPhase(s *machine.Snapshot, p *reconcile.Plan, st reconcile.
 	}
 }
 
-// checkLost verifies the report of a machine on a node that does not report.
 func (w *world) checkLost(s *machine.Snapshot, st reconcile.StatusApply) {
 	for _, t := range []string{spec.ConditionRunning, spec.ConditionGuestExecuting, spec.ConditionReady} {
 		says := spec.ConditionIsTrue(s.VM.Status.Conditions, t)
@@ -294,7 +289,6 @@ func (w *world) changed(pod *corev1.Pod, vm *spec.VirtualMachine) bool {
 	return w.made[pod.UID] != madeFor(vm)
 }
 
-// startable reports whether a next pod could have its claims.
 func (w *world) startable() bool {
 	for _, k := range w.keys("claim/") {
 		if c := get[*corev1.PersistentVolumeClaim](w, k); c == nil || c.DeletionTimestamp != nil || c.Status.Phase == corev1.ClaimLost {

@@ -41,7 +41,6 @@ func (w *world) inUse(claim string) bool {
 	})
 }
 
-// restoreClaims restores deleted claims from a backup.
 func (w *world) restoreClaims() {
 	for _, k := range w.keys("claim/") {
 		if k == "claim/runner-data-web-0" && w.objects["claim/web-runner-data"] != nil {
@@ -59,7 +58,6 @@ func (w *world) restoreClaims() {
 
 var newDiskAnnotation = regexp.MustCompile(" (" + names.AnnotationNewDisk + ")=(\\S+)$")
 
-// wantNewDisks requests what the machine's condition asks for.
 func (w *world) wantNewDisks() {
 	vm := get[*spec.VirtualMachine](w, theVM)
 	if vm == nil {

@@ -15,7 +15,6 @@ import (
 
 var worldClasses = []string{"large", "small"}
 
-// changeClass creates, changes or deletes a class.
 func (w *world) changeClass() {
 	name := worldClasses[w.choose("class", len(worldClasses))]
 	key := "class/" + name
@@ -82,7 +81,6 @@ func currentCPUs(vm *spec.VirtualMachine) int32 {
 	return 1
 }
 
-// classFor returns the class of a machine, and whether it permits a start.
 func classFor(vm *spec.VirtualMachine, all []spec.VirtualMachineClass) (class *spec.VirtualMachineClass, starts bool) {
 	class, _ = spec.ClassOf(vm.Spec.VirtualMachineClassName, all)
 	if class == nil {
@@ -94,7 +92,6 @@ func classFor(vm *spec.VirtualMachine, all []spec.VirtualMachineClass) (class *s
 	return class, len(spec.ValidateClass(class)) == 0 && len(class.Spec.CheckSize(&own.Spec)) == 0
 }
 
-// checkClass verifies each plan.
 func (w *world) checkClass(s *machine.Snapshot, p *reconcile.Plan) {
 	if !w.classes {
 		return

@@ -48,7 +48,6 @@ func (w *world) deleteOwn(key string, uid types.UID, version string) result {
 	return done
 }
 
-// owner changes whether disks are deleted with the machine.
 func (w *world) owner() {
 	vm := get[*spec.VirtualMachine](w, theVM)
 	if vm == nil {

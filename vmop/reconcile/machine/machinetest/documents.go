@@ -26,7 +26,6 @@ func documentOf(text string) *runtime.RawExtension {
 	return &runtime.RawExtension{Raw: []byte(text)}
 }
 
-// writer changes documents in the manifest, or starts and stops the machine.
 func (w *world) writer() {
 	vm := get[*spec.VirtualMachine](w, theVM)
 	if vm == nil {

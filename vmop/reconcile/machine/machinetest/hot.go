@@ -22,7 +22,6 @@ func refersTo(vm *spec.VirtualMachine, claim string) bool {
 	})
 }
 
-// hotDisks returns the hot claims in the order of the manifest.
 func hotDisks(vm *spec.VirtualMachine) []string {
 	var out []string
 	for i := range vm.Spec.VM.Disks {
@@ -48,7 +47,6 @@ func (w *world) changeDisks() {
 	w.note("somebody changes the disks: %s", claim)
 }
 
-// attachByHand creates or deletes a user's own attachment.
 func (w *world) attachByHand() {
 	const key = "attachment/by-hand"
 	if a := get[*spec.VirtualMachineBlockDeviceAttachment](w, key); a == nil {

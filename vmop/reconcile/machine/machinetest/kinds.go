@@ -83,7 +83,6 @@ func (k *worldKind) hold(t *testing.T, decide func(machine.Snapshot) reconcile.P
 	t.Logf("%d steps", steps)
 }
 
-// drawn returns a choice made by rapid.
 func drawn(t *rapid.T) func(string, int) int {
 	return func(what string, n int) int {
 		if n == 1 {

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// step lets one event happen.
 func (w *world) step() {
 	w.operations++
 	events := []func(){
@@ -59,7 +58,6 @@ func (w *world) work() {
 	}
 }
 
-// kubelet advances one pod.
 func (w *world) kubelet() {
 	keys := w.keys("pod/")
 	if len(keys) == 0 {
@@ -85,7 +83,6 @@ const (
 	guestResets
 )
 
-// tend advances a pod.
 func (w *world) tend(pod *corev1.Pod, how way) {
 	key, g := "pod/"+pod.Name, w.guests[pod.UID]
 	switch {
@@ -268,7 +265,6 @@ var deeds = []string{
 	asksForPower, asksForPower, asksForPower, asksForPower, setsPolicy, setsPolicy, approvesRestarts, approvesRestarts, changesContent, togglesSecret,
 }
 
-// person models a user of kubectl.
 func (w *world) person() {
 	vm := get[*spec.VirtualMachine](w, theVM)
 	if vm == nil {
@@ -312,7 +308,6 @@ func (w *world) person() {
 	}
 }
 
-// edit changes the manifest, if the deed is one that does.
 func (w *world) edit(vm *spec.VirtualMachine, what string) bool {
 	switch what {
 	case startsOrStops:
@@ -423,7 +418,6 @@ func (w *world) askForReset() {
 	w.note("a reset is asked for")
 }
 
-// drift changes an object by hand.
 func (w *world) drift() {
 	if cm := get[*corev1.ConfigMap](w, theConfig); cm != nil {
 		cm.Data[names.ConfigKey] = "drift"

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// live runs a world for a number of steps and until it settles.
 func (w *world) live(steps int) error {
 	return w.guarded(func() {
 		for range steps {

@@ -65,7 +65,6 @@ func (w *world) makeSecondPod() {
 	w.note("somebody makes pod %s beside pod %s", pod.UID, from)
 }
 
-// restorePods restores the status of pods from a backup.
 func (w *world) restorePods() {
 	vm := get[*spec.VirtualMachine](w, theVM)
 	if vm == nil {

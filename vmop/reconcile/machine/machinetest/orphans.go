@@ -116,7 +116,6 @@ func (w *world) collectOrphans(vm *spec.VirtualMachine) {
 	}
 }
 
-// collector lets the garbage collector act, now or later.
 func (w *world) collector() {
 	vm := get[*spec.VirtualMachine](w, theVM)
 	if vm == nil || vm.DeletionTimestamp == nil || !slices.Contains(vm.Finalizers, metav1.FinalizerOrphanDependents) {

@@ -14,7 +14,6 @@ func manual(p spec.RunPolicy) bool {
 	return p == spec.RunPolicyManual || p == spec.RunPolicyAlwaysOnUnlessStoppedManually
 }
 
-// outstanding reports whether a request is unanswered.
 func outstanding(vm *spec.VirtualMachine) bool {
 	request := vm.Annotations[names.AnnotationPowerRequest]
 	return request != "" && (vm.Status.Power == nil || vm.Status.Power.Request != request)
@@ -127,7 +126,6 @@ func (w *world) keepsPod(vm *spec.VirtualMachine, pod *corev1.Pod) bool {
 	return vm.ShouldRun()
 }
 
-// checkPower verifies run policies in the final state.
 func (w *world) checkPower(vm *spec.VirtualMachine) {
 	p, policy := vm.Status.Power, vm.Spec.RunPolicy
 	if policy == "" {
@@ -150,7 +148,6 @@ func (w *world) checkPower(vm *spec.VirtualMachine) {
 	}
 }
 
-// provided reports whether the Secrets exist that the machine's guest is provisioned from.
 func (w *world) provided(vm *spec.VirtualMachine) bool {
 	vm = vm.DeepCopy()
 	vm.Spec.VM.State = spec.StateRunning

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// capacityOf returns room for n CPUs and n GiB.
 func capacityOf(n int64) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(n, resource.DecimalSI), corev1.ResourceMemory: *resource.NewQuantity(n<<30, resource.BinarySI)}
 }
@@ -27,7 +26,6 @@ func fits(some, in corev1.ResourceList) bool {
 	return true
 }
 
-// behind reports whether the operator waits for its caches.
 func (w *world) behind() bool {
 	if w.nodes == nil {
 		return false
@@ -52,7 +50,6 @@ func (w *world) wrote(a reconcile.Action) {
 	}
 }
 
-// resize models the API server.
 func (w *world) resize(a reconcile.ResizePod) result {
 	pod := get[*corev1.Pod](w, "pod/"+a.Name)
 	if pod == nil || pod.UID != a.UID || pod.ResourceVersion != a.ResourceVersion {
@@ -92,7 +89,6 @@ func (w *world) allocate(pod *corev1.Pod) {
 	pod.Status.ContainerStatuses[0].Resources = &corev1.ResourceRequirements{Requests: w.nodes.allocated[pod.UID].DeepCopy()}
 }
 
-// adjust is one step of a kubelet or a runner about what a guest may use.
 func (w *world) adjust(pod *corev1.Pod, g *guest, how int) bool {
 	switch how {
 	case 0:
@@ -130,7 +126,6 @@ func (w *world) kubeletResizes(pod *corev1.Pod) {
 	}
 }
 
-// read lets the runner read its configuration, and the guest follow it.
 func (w *world) read(g *guest) {
 	cm := get[*corev1.ConfigMap](w, theConfig)
 	if cm == nil {
@@ -147,7 +142,6 @@ func (w *world) read(g *guest) {
 	}
 }
 
-// follow advances a pod and its runner without faults.
 func (w *world) follow(pod *corev1.Pod, g *guest) {
 	if fresh := get[*corev1.Pod](w, "pod/"+pod.Name); fresh != nil && fresh.DeletionTimestamp == nil && fresh.Status.Phase == corev1.PodRunning {
 		w.kubeletResizes(fresh)

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// runnerReports is the next report of a runner, which may fail.
 func (w *world) runnerReports(g *guest) {
 	vm := get[*spec.VirtualMachine](w, theVM)
 	if vm == nil || g.stage == 3 || g.pod.OwnerReferences == nil || g.pod.OwnerReferences[0].UID != vm.UID {

@@ -104,7 +104,6 @@ func (w *world) settle() {
 	w.violated("the world comes to rest", "after %d rounds there is still %+v", rounds, w.decide(s))
 }
 
-// settleDeletion runs until a machine that is being deleted is released.
 func (w *world) settleDeletion() {
 	for range 30 {
 		if vm := get[*spec.VirtualMachine](w, theVM); vm == nil || vm.DeletionTimestamp == nil {
@@ -125,7 +124,6 @@ func (w *world) settleDeletion() {
 	w.violated("a machine that is deleted goes", "%+v", get[*spec.VirtualMachine](w, theVM).ObjectMeta)
 }
 
-// checkSettled verifies the final state.
 func (w *world) checkSettled() {
 	vm, pod := get[*spec.VirtualMachine](w, theVM), w.machinesPod()
 	cm := get[*corev1.ConfigMap](w, theConfig)
@@ -239,7 +237,6 @@ func (w *world) linger() {
 	w.checkWaitsTold()
 }
 
-// settleHot runs without faults, and verifies the final state.
 func (w *world) settleHot() {
 	for _, n := range []string{"n1", "n2"} {
 		w.repair(n)

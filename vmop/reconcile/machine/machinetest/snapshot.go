@@ -86,7 +86,6 @@ func (w *world) statesOf(needed []machine.NeededSecret) map[string]machine.Secre
 	return out
 }
 
-// provide creates the Secrets that a guest is provisioned from.
 func (w *world) provide(vm *spec.VirtualMachine) {
 	vm = vm.DeepCopy()
 	vm.Spec.VM.State = spec.StateRunning

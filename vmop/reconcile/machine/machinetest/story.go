@@ -184,7 +184,6 @@ func detail(a reconcile.Action) string {
 	return ""
 }
 
-// summary returns the changes of the status.
 func summary(old *spec.VirtualMachineStatus, part map[string]any) string {
 	var out []string
 	if p, ok := part["phase"]; ok && p != old.Phase {
@@ -213,7 +212,6 @@ func summary(old *spec.VirtualMachineStatus, part map[string]any) string {
 	return strings.Join(out, "\n    ")
 }
 
-// happenings are the events of a script.
 var happenings = map[string]func(*world, []string){
 	"wait": func(w *world, args []string) {
 		d, err := time.ParseDuration(args[0])
@@ -391,7 +389,6 @@ func beside(label string) corev1.PodAffinityTerm {
 	return corev1.PodAffinityTerm{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}, TopologyKey: corev1.LabelHostname}
 }
 
-// placed returns where a pod may run, if restricted.
 func placed(pod *corev1.Pod) string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(pod.Spec.NodeSelector)) {

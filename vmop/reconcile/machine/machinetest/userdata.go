@@ -19,7 +19,6 @@ func inlineUserData(n int) *spec.Provisioning {
 	return &spec.Provisioning{Type: spec.ProvisioningUserData, UserData: fmt.Sprintf("#cloud-config\npassword: %s-%d\n", password, n)}
 }
 
-// author writes user data, or deletes the objects with it.
 func (w *world) author() {
 	vm := get[*spec.VirtualMachine](w, theVM)
 	if vm == nil {
@@ -98,7 +97,6 @@ func (w *world) collectUserData() {
 	}
 }
 
-// userDataOf returns the Secret with the user data for the runner of a pod, or "".
 func userDataOf(pod *corev1.Pod) string {
 	for _, v := range pod.Spec.Volumes {
 		if v.Projected == nil {

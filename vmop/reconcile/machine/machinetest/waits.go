@@ -119,7 +119,6 @@ func (w *world) told(e reconcile.Event, latest bool) {
 	}
 }
 
-// checkWaitsTold verifies that each lasting wait was reported by an event.
 func (w *world) checkWaitsTold() {
 	for _, wait := range w.waits {
 		if w.now.Sub(wait.since) > 2*lasting && len(wait.notes) == 0 && get[*spec.VirtualMachine](w, theVM) != nil {

@@ -103,7 +103,6 @@ type end struct {
 	generation int64
 }
 
-// violation is a broken promise, raised as a panic.
 type violation struct{ name, detail string }
 
 func (v violation) Error() string { return v.name + ": " + v.detail }
@@ -152,7 +151,6 @@ func (w *world) uid() types.UID {
 	return types.UID("uid-" + strconv.Itoa(w.serial))
 }
 
-// put stores a new version of an object; nil deletes it.
 func (w *world) put(key string, o reconcile.Object) {
 	h := w.objects[key]
 	if h == nil {
@@ -169,7 +167,6 @@ func (w *world) put(key string, o reconcile.Object) {
 	h.versions = append(h.versions, version{o, w.now})
 }
 
-// keys returns the sorted keys of a kind.
 func (w *world) keys(prefix string) []string {
 	var out []string
 	for k := range w.objects {
@@ -247,7 +244,6 @@ func (w *world) besideEnded(pod *corev1.Pod) bool {
 	})
 }
 
-// outcome returns a termination message.
 func outcome(c runnerconfig.Cause) string {
 	return string(runnerconfig.Outcome{Cause: c, Message: "it ended"}.TerminationMessage())
 }
@@ -314,7 +310,6 @@ func madeFor(vm *spec.VirtualMachine) string {
 // impossible is why a line of a story cannot happen, raised as a panic.
 type impossible string
 
-// mustGet is get for an object that a story requires.
 func mustGet[T reconcile.Object](w *world, key string) T {
 	if get[reconcile.Object](w, key) == nil {
 		panic(impossible("there is no " + key))

@@ -47,7 +47,6 @@ func (w *world) deleteVM() {
 	w.requests = 0
 }
 
-// stateOf returns the state that a patch of a machine sets.
 func stateOf(a reconcile.Patch) spec.MachineState {
 	var patched spec.VirtualMachine
 	data, err := json.Marshal(a.Body())
@@ -132,7 +131,6 @@ func (w *world) updateClaim(a reconcile.UpdateClaim) result {
 	return done
 }
 
-// deletePod begins the graceful deletion of a pod.
 func (w *world) deletePod(pod *corev1.Pod, grace int64) {
 	key := "pod/" + pod.Name
 	if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
@@ -146,7 +144,6 @@ func (w *world) deletePod(pod *corev1.Pod, grace int64) {
 	}
 }
 
-// applyStatus models server-side apply of a part of the status.
 func (w *world) applyStatus(vm *spec.VirtualMachine, manager string, part map[string]any) {
 	next := w.statusOf(part)
 	before := w.owned[manager]
@@ -191,7 +188,6 @@ func (w *world) ownedByOther(manager, part string) bool {
 	return false
 }
 
-// merged applies a merge patch to a map.
 func merged(m map[string]string, patch map[string]*string) map[string]string {
 	for k, v := range patch {
 		switch {

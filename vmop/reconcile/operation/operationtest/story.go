@@ -14,7 +14,6 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// line is a form of a script's lines, and its effect.
 type line struct {
 	form *regexp.Regexp
 	does func(w *world, args []string) error
@@ -105,7 +104,6 @@ func Play(decide func(operation.Snapshot) reconcile.Plan, script string) (told s
 	return out.String(), nil
 }
 
-// tellRounds reconciles the operations of a machine until nothing is left to do.
 func (w *world) tellRounds(name string) {
 	for range 20 {
 		w.see(3)

@@ -82,7 +82,6 @@ func called(namespace, name string) string {
 	return namespace + "/" + name
 }
 
-// meant splits a key.
 func meant(key string) (namespace, name string) {
 	if namespace, name, elsewhere := strings.Cut(key, "/"); elsewhere {
 		return namespace, name
@@ -90,7 +89,6 @@ func meant(key string) (namespace, name string) {
 	return home, key
 }
 
-// neighbour returns the key of an object in the namespace of another.
 func neighbour(of, name string) string {
 	namespace, _ := meant(of)
 	return called(namespace, name)
@@ -156,7 +154,6 @@ func (w *world) answer(vm *spec.VirtualMachine) {
 	vm.Status.Power = &p
 }
 
-// proceeds advances a machine by a step.
 func (w *world) proceeds(name string) {
 	vm := w.truth.vms[name]
 	if vm == nil {
@@ -233,7 +230,6 @@ func (w *world) see(which int) {
 	}
 }
 
-// behind reports whether the caches lack this operator's writes.
 func (w *world) behind() bool {
 	for key, version := range w.wrote {
 		kind, name, _ := strings.Cut(key, "/")
@@ -278,7 +274,6 @@ func (w *world) snapshot(name string) operation.Snapshot {
 	return s
 }
 
-// refuses reports whether the API server refuses a write.
 func (w *world) refuses(of string, a reconcile.Action) bool {
 	t := a.Target()
 	if t.Kind != names.KindVirtualMachine {
@@ -321,7 +316,6 @@ func (w *world) reconcile(name string, most int) reconcile.Plan {
 	return plan
 }
 
-// carriesOut executes a write of a plan, and reports whether the next one can follow.
 func (w *world) carriesOut(of string, a reconcile.Action) bool {
 	if w.refuses(of, a) {
 		return false
@@ -333,7 +327,6 @@ func (w *world) carriesOut(of string, a reconcile.Action) bool {
 	return taken
 }
 
-// execute executes a write as the API server does. It reports whether it was accepted.
 func (w *world) execute(of string, a reconcile.Action) bool {
 	key := neighbour(of, a.Target().Name)
 	switch a := a.(type) {
@@ -454,7 +447,6 @@ func (w *world) signalled(of, request string) {
 	w.Violated("a request names its operation", "machine %s is told %q, which no operation asks for", of, request)
 }
 
-// checkStatus verifies a step of an operation.
 func (w *world) checkStatus(was, is *spec.VirtualMachineOperation) {
 	rank := map[spec.OperationPhase]int{
 		"": 0, spec.OperationPending: 1, spec.OperationInProgress: 2, spec.OperationCompleted: 3, spec.OperationFailed: 3, spec.OperationSuperseded: 3, spec.OperationTerminating: 4,
@@ -531,7 +523,6 @@ func reasonOf(o *spec.VirtualMachineOperation) string {
 	return ""
 }
 
-// merged applies a merge patch to an object.
 func merged[T any](o *T, body map[string]any) *T {
 	var tree, patch map[string]any
 	for from, into := range map[any]*map[string]any{o: &tree, &body: &patch} {

@@ -106,7 +106,6 @@ func (w *world) ask(p *person, namespace, name string) {
 	}
 }
 
-// goTo connects the user of a machine or an administrator to its console, or disconnects them.
 func (w *world) goTo(key string, comes bool) {
 	vm := w.truth.machines[key]
 	if vm == nil || !comes && !isConnected(vm) {

@@ -124,7 +124,6 @@ func (w *world) makePool(key string) {
 	w.Note("pool %s with retention %s is made", key, p.Spec.Retention)
 }
 
-// newPool grants all actions to the role student.
 func newPool(name, retention string) spec.VmPool {
 	p := spec.VmPool{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "lab"}}
 	p.Spec.Retention = retention
@@ -143,7 +142,6 @@ func (w *world) see(which int) {
 	}
 }
 
-// behind reports whether the caches lack this operator's writes.
 func (w *world) behind() bool {
 	lacks := func(o metav1.Object, there bool, version int) bool {
 		v, _ := strconv.Atoi(o.GetResourceVersion())
@@ -203,7 +201,6 @@ func isConnected(vm *spec.VirtualMachine) bool {
 	return spec.ConditionIsTrue(vm.Status.Conditions, spec.ConditionConsoleConnected)
 }
 
-// atConsole sets the present or last user at the console of a machine.
 func atConsole(vm *spec.VirtualMachine, user string, status metav1.ConditionStatus, at time.Time) {
 	vm.Status.ConsoleUser = user
 	vm.Status.Conditions = spec.WithCondition(vm.Status.Conditions, spec.Condition{
@@ -264,7 +261,6 @@ func (w *world) reconcile(namespace string, most int) (reconcile.Plan, int) {
 	return plan, tried
 }
 
-// hear verifies an event about a pool that cannot be decoded.
 func (w *world) hear(e *reconcile.Event) {
 	for _, p := range w.truth.pools {
 		if p.UID == e.About.UID && w.told[p.UID] == p.ResourceVersion {
