@@ -80,6 +80,7 @@ func (d *decision) failed(p *corev1.Pod) {
 	d.count(p, got)
 }
 
+// withoutQuery removes the parts of a URL that may contain a secret.
 func withoutQuery(location string) string {
 	location, _, _ = strings.Cut(location, "?")
 	location, _, _ = strings.Cut(location, "#")
