@@ -1,4 +1,4 @@
-// Package conditions has the types and reasons of a machine's conditions, which people and their
+// Package conditions defines the types and reasons of a machine's conditions, which users and their
 // tools match on. This is their only definition: the API's types, the operator and the runner,
 // which does not import Kubernetes types, take them from here.
 //

@@ -1,4 +1,4 @@
-// Package hostprobe finds out what a host offers for running virtual machines,
+// Package hostprobe probes what a host offers for running virtual machines,
 // as the [qemucmd.Host] that a command line is built for.
 //
 // [Probe] is all that most users need. It asks QEMU itself over QMP, on a

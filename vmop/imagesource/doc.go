@@ -1,4 +1,4 @@
-// Package imagesource gets disk images from where people have them: a file, a server of http or
+// Package imagesource fetches disk images: from a file, a server of http or
 // https, a registry of container images, an archive or a directory of them. [Fetch] makes a file of
 // a [Source]: a raw or qcow2 image, or that of an optical disc, which has been checked and refers
 // to no other file.

@@ -1,6 +1,6 @@
-// Package inspect looks into machines: what there is of one, by what its host has kept and
-// by what its QEMU says, beside what its manifest wants. It is what vmop-cli inspect
-// prints, as a value and as text for people. What it prints as JSON has the types of package
+// Package inspect inspects machines: what its host has kept of one and what its QEMU
+// reports, beside what its manifest asks for. It is what vmop-cli inspect prints, as a
+// value and as text. What it prints as JSON has the types of package
 // output: a report has no names in JSON.
 //
 //	m, err := h.Machine("lab", "web")       // package host

@@ -1,7 +1,6 @@
-// Package limits says what a machine may be, once for all that ask: the manifest
-// (package spec), the runner's configuration (package runnerconfig) and QEMU's
-// command line (package qemucmd). What one of them accepts, the next does not
-// refuse.
+// Package limits defines the limits of a machine, once for all that describe one: the
+// manifest (package spec), the runner's configuration (package runnerconfig) and QEMU's
+// command line (package qemucmd). What one of them accepts, the next does not refuse.
 //
 // The functions return nil, or an error whose text continues a sentence about the value ("… must be
 // a MAC address such as 52:54:00:ab:cd:ef"). The text contains neither the value nor the object and

@@ -1,5 +1,5 @@
-// Package live decides what must still be done to a machine that exists so that
-// it is as its configuration says, without a restart.
+// Package live decides which steps bring a running machine to its configuration without a
+// restart.
 //
 // [Decide] takes the wanted configuration, what QEMU reported, and the memory of
 // the previous decisions. It returns the steps that are missing now, the memory for

@@ -1,4 +1,4 @@
-// Package names has the names that several programs agree on: labels, kinds and
+// Package names defines the names that several programs share: labels, kinds and
 // annotations of Kubernetes objects, keys of what is in them, and the owners of
 // their fields. Each is written here and nowhere else.
 //

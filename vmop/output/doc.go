@@ -1,4 +1,4 @@
-// Package output has the types of what vmop-cli prints with -o json and -o yaml. A
+// Package output defines the types that vmop-cli prints with -o json and -o yaml. A
 // program in Go reads all of it with one of them:
 //
 //	var out output.Output

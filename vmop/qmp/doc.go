@@ -1,5 +1,5 @@
-// Package qmp is a client for the QEMU Machine Protocol: the JSON messages by which a running QEMU
-// is asked and told things, and by which it reports events.
+// Package qmp is a client for the QEMU Machine Protocol: the JSON messages that query and control a
+// running QEMU, and by which it reports events.
 //
 // A [Client] is one connection to one monitor socket. [Do] runs a command type, of this package or
 // your own, and returns its result type; [Client.Execute] runs one in raw form. Any number of

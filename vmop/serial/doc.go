@@ -1,5 +1,5 @@
 // Package serial shows the serial console of a machine at a terminal, as vmop-cli console
-// does: it passes on what is typed, and leaves the machine alone when somebody detaches.
+// does: it passes on what is typed, and the machine goes on when the user detaches.
 //
 //	conn, err := m.Console(ctx) // of package host
 //	raw, err := serial.MakeRaw(os.Stdin)

@@ -1,6 +1,6 @@
-// Package takeover says beforehand what becomes of a cluster of VM-Operator
-// when vmop takes it over: what somebody has to do first, what will be
-// different, machine by machine, and what stays.
+// Package takeover reports in advance what happens to a cluster of VM-Operator when vmop
+// takes it over: what its owner has to do first, what will differ, machine by machine, and
+// what stays.
 //
 // [Check] is a pure function of the objects that were found, in a cluster or in files. It changes
 // and queries nothing; what could not be read is a finding, too. What a machine's pod requires of

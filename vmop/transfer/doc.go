@@ -1,4 +1,4 @@
-// Package transfer carries the content of one disk between a person's program and the
+// Package transfer carries the content of one disk between a user's program and the
 // pod that has the disk's volume: [Receiver] takes an upload, [Server] gives a download,
 // and [Client] is the other end of both.
 //

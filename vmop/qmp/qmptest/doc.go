@@ -1,5 +1,5 @@
 // Package qmptest provides a fake QMP monitor for tests: for faults that a real QEMU will not
-// produce on request, and for tests that shall run without one.
+// produce on request, and for tests that run without one.
 //
 // A [Server] speaks the real protocol on one side of a connection: greeting, capability
 // negotiation, replies with ids, refusals, events, out-of-band execution, received files. A

@@ -1,5 +1,5 @@
-// Package objects makes the Kubernetes objects of a machine, each by a function
-// of its own, and knows their names. Everything is a pure function; see
+// Package objects builds the Kubernetes objects of a machine, each by a function of its
+// own, and defines their names. Everything is a pure function; see
 // [github.com/vmop/sdk/vmop/reconcile].
 //
 // # Stability

@@ -1,6 +1,6 @@
-// Package vmstatus is what a runner has to say in the status of a VirtualMachine. The
-// runner of a pod writes it to the cluster, and package host reports it of a machine
-// without a cluster, in the same fields.
+// Package vmstatus is the runner's part of the status of a VirtualMachine. The runner of a
+// pod writes it to the cluster, and package host reports it for a machine without a
+// cluster, in the same fields.
 //
 // # Stability
 //
