@@ -79,7 +79,6 @@ var unusedDeclarations = map[string]string{
 	"vmop/host.DefaultNamespace":      "what an option is where it is left out, and a limit that is documented",
 	"vmop/qga.MaxAnswer":              "likewise",
 	"vmop/qmp.DefaultMaxMessage":      "likewise",
-	"vmop/spec.MaxAttachmentName":     "likewise",
 	"vmop/vmopagent.DefaultAttempts":  "likewise",
 	"vmop/names.GroupPrefix":          "what begins the annotations of a group, for those that have their own",
 	"vmop/reconcile/console.MIMEType": "what a server says of a viewer file, by which browsers open it",

@@ -1,5 +1,5 @@
-// Package spectest generates virtual machines for property tests: of this
-// module, and of programs that use it.
+// Package spectest generates virtual machines, and objects of the other kinds of the
+// group, for property tests: of this module, and of programs that use it.
 //
 // # Stability
 //

@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"pgregory.net/rapid"
@@ -25,47 +27,87 @@ const draws = 2500
 
 // neverDrawn are what no manifest has, and why.
 var neverDrawn = map[string]string{
-	"VirtualMachine spec.resources.claims":             "Validate refuses it: a machine's pod has no claims of devices",
-	"VirtualMachine spec.resources.claims[]":           "likewise",
-	"VirtualMachine spec.resources.claims[].name":      "likewise",
-	"VirtualMachine spec.resources.claims[].request":   "likewise",
-	"VirtualMachine spec.vm.disks[].bootindex maximum": "Validate refuses it: the largest of QEMU is one less",
+	"VirtualMachine spec.resources.claims":           "Validate refuses it: a machine's pod has no claims of devices",
+	"VirtualMachine spec.resources.claims[]":         "likewise",
+	"VirtualMachine spec.resources.claims[].name":    "likewise",
+	"VirtualMachine spec.resources.claims[].request": "likewise",
+
+	"VirtualDisk spec.dataSource.containerImage.image minLength":  "the names of images have two letters, with registries",
+	"VirtualDisk spec.dataSource.objectRef.kind maxLength":        "it is one of four words",
+	"VirtualImage spec.dataSource.containerImage.image minLength": "likewise",
+	"VirtualImage spec.dataSource.objectRef.kind maxLength":       "likewise",
+	"VirtualImage spec.dataSource.objectRef.format":               "Validate refuses it: it is for snapshots, and no image is made of one",
+	"VirtualImage spec.dataSource.objectRef.format enum":          "likewise",
+	"VirtualImage spec.dataSource.objectRef.name maxLength":       "only the name of a snapshot may be as long",
+	"VirtualImage status.sha256":                                  "only an image of the cluster has it",
+
+	"ClusterVirtualImage spec.dataSource.containerImage.image minLength":   "likewise",
+	"ClusterVirtualImage spec.dataSource.type enum = ObjectRef":            "Validate refuses it: it is a copy of nothing in a namespace",
+	"ClusterVirtualImage spec.dataSource.type enum = Upload":               "Validate refuses it: nobody uploads it",
+	"ClusterVirtualImage spec.dataSource.objectRef":                        "goes with the type",
+	"ClusterVirtualImage spec.dataSource.objectRef.kind":                   "likewise",
+	"ClusterVirtualImage spec.dataSource.objectRef.kind maxLength":         "likewise",
+	"ClusterVirtualImage spec.dataSource.objectRef.name":                   "likewise",
+	"ClusterVirtualImage spec.dataSource.objectRef.name maxLength":         "likewise",
+	"ClusterVirtualImage spec.dataSource.objectRef.name minLength":         "likewise",
+	"ClusterVirtualImage spec.dataSource.objectRef.format":                 "likewise",
+	"ClusterVirtualImage spec.dataSource.objectRef.format enum":            "likewise",
+	"ClusterVirtualImage spec.dataSource.upload":                           "likewise",
+	"ClusterVirtualImage spec.dataSource.upload.checksum":                  "likewise",
+	"ClusterVirtualImage spec.dataSource.upload.checksum.sha256":           "likewise",
+	"ClusterVirtualImage spec.dataSource.upload.checksum.sha256 maxLength": "likewise",
+	"ClusterVirtualImage spec.dataSource.upload.checksum.sha512":           "likewise",
+	"ClusterVirtualImage spec.dataSource.upload.checksum.sha512 maxLength": "likewise",
+	"ClusterVirtualImage status.download":                                  "it has none",
+	"ClusterVirtualImage status.download.message":                          "likewise",
+	"ClusterVirtualImage status.download.phase":                            "likewise",
+	"ClusterVirtualImage status.download.phase enum":                       "likewise",
+	"ClusterVirtualImage status.download.podUID":                           "likewise",
+	"ClusterVirtualImage status.download.request":                          "likewise",
 }
 
 // What is in the types and the definitions is in the manifests that are drawn: each
 // field with some value, each value of an enumeration, the longest lists, and the least
 // and the greatest numbers. What is never drawn is in no property.
+//
+// Of machines, pools and classes that is the specification; of the others it is the
+// status, too, and the longest and the shortest texts of the specification.
 func TestGeneratorsAreAsWideAsTheDefinitions(t *testing.T) {
-	for _, k := range []struct {
-		kind   string
-		plural string
-		spec   func(seed int) reflect.Value
-		typ    reflect.Type
-	}{
-		{spec.KindVirtualMachine, spec.ResourceVirtualMachines, func(seed int) reflect.Value {
-			if seed%2 == 0 {
-				return reflect.ValueOf(spectest.OneHost().Example(seed).Spec)
-			}
-			return reflect.ValueOf(spectest.VirtualMachine().Example(seed).Spec)
-		}, reflect.TypeFor[spec.VirtualMachineSpec]()},
-		{spec.KindVMPool, spec.ResourceVMPools, func(seed int) reflect.Value {
-			return reflect.ValueOf(spectest.Pool().Example(seed).Spec)
-		}, reflect.TypeFor[spec.VmPoolSpec]()},
-		{spec.KindClass, spec.ResourceClasses, func(seed int) reflect.Value {
-			return reflect.ValueOf(spectest.Class().Example(seed).Spec)
-		}, reflect.TypeFor[spec.VirtualMachineClassSpec]()},
-	} {
-		t.Run(k.kind, func(t *testing.T) {
+	machine := func(seed int) spec.TypedObject {
+		if seed%2 == 0 {
+			return spectest.OneHost().Example(seed)
+		}
+		return spectest.VirtualMachine().Example(seed)
+	}
+	numbers := []string{"maxItems", "maxProperties", "minimum", "maximum"}
+	all := append([]string{"maxLength", "minLength"}, numbers...)
+	for _, kind := range spec.Kinds() {
+		draw, bounds, parts := spectest.Objects(kind.Name).Example, all, []string{"spec", "status"}
+		switch kind.Name {
+		case spec.KindVirtualMachine:
+			draw, bounds, parts = func(seed ...int) spec.TypedObject { return machine(seed[0]) }, numbers, parts[:1]
+		case spec.KindVMPool, spec.KindClass:
+			bounds, parts = numbers, parts[:1]
+		}
+		t.Run(kind.Name, func(t *testing.T) {
 			t.Parallel()
-			seen := sightings{}
+			seen, wanted := sightings{}, map[string]bool{}
 			for seed := range draws {
-				seen.look(k.spec(seed), "spec")
+				object := reflect.ValueOf(draw(seed)).Elem()
+				for _, part := range parts {
+					seen.look(partOf(object, part), part)
+				}
 			}
-			wanted := map[string]bool{}
-			fieldsOf(k.typ, "spec", wanted)
-			boundsOf(schemaOf(t, k.plural), "spec", wanted)
+			schema := schemaOf(t, kind.Plural)
+			for _, part := range parts {
+				fieldsOf(partOf(reflect.ValueOf(kind.New()).Elem(), part).Type(), part, wanted)
+				if part == "status" {
+					bounds = numbers
+				}
+				boundsOf(schema[part], part, bounds, wanted)
+			}
 			for _, want := range slices.Sorted(maps.Keys(wanted)) {
-				drawn, never := seen[want], neverDrawn[k.kind+" "+key(want)] != ""
+				drawn, never := seen[want], neverDrawn[kind.Name+" "+key(want)] != "" || neverDrawn[kind.Name+" "+want] != ""
 				switch {
 				case !drawn && !never:
 					t.Errorf("never drawn: %s", want)
@@ -73,8 +115,18 @@ func TestGeneratorsAreAsWideAsTheDefinitions(t *testing.T) {
 					t.Errorf("drawn, though it is said to be never: %s", want)
 				}
 			}
+			for never := range neverDrawn {
+				if of, what, _ := strings.Cut(never, " "); of == kind.Name && !wanted[what] && !slices.ContainsFunc(slices.Collect(maps.Keys(wanted)), func(w string) bool { return key(w) == what }) {
+					t.Errorf("said to be never drawn, and nobody wants it: %s", what)
+				}
+			}
 		})
 	}
+}
+
+// partOf is the specification or the status of an object.
+func partOf(object reflect.Value, part string) reflect.Value {
+	return object.FieldByName(strings.ToUpper(part[:1]) + part[1:])
 }
 
 // key is what is wanted without its value.
@@ -118,6 +170,9 @@ func (s sightings) look(v reflect.Value, path string) {
 		}
 	case reflect.String:
 		s[path+" enum = "+v.String()] = true
+		for _, bound := range []string{"minLength", "maxLength"} {
+			s[fmt.Sprintf("%s %s = %d", path, bound, utf8.RuneCountInString(v.String()))] = true
+		}
 	case reflect.Int32, reflect.Int64:
 		for _, bound := range []string{"minimum", "maximum"} {
 			s[fmt.Sprintf("%s %s = %d", path, bound, v.Int())] = true
@@ -127,7 +182,7 @@ func (s sightings) look(v reflect.Value, path string) {
 
 // leaf reports whether what is in a type is no field of a manifest.
 func leaf(t reflect.Type) bool {
-	return t == reflect.TypeFor[resource.Quantity]() || t == reflect.TypeFor[runtime.RawExtension]() || t == reflect.TypeFor[intstr.IntOrString]()
+	return t == reflect.TypeFor[metav1.Time]() || t == reflect.TypeFor[resource.Quantity]() || t == reflect.TypeFor[runtime.RawExtension]() || t == reflect.TypeFor[intstr.IntOrString]()
 }
 
 func fieldPath(t reflect.Type, i int, path string) (string, bool) {
@@ -162,11 +217,14 @@ func fieldsOf(t reflect.Type, path string, into map[string]bool) {
 	}
 }
 
-func boundsOf(schema map[string]any, path string, into map[string]bool) {
+func boundsOf(schema map[string]any, path string, bounds []string, into map[string]bool) {
+	if schema["x-kubernetes-int-or-string"] != nil {
+		return // of its own form
+	}
 	for _, value := range listOf(schema["enum"]) {
 		into[fmt.Sprintf("%s enum = %v", path, value)] = true
 	}
-	for _, bound := range []string{"maxItems", "maxProperties", "minimum", "maximum"} {
+	for _, bound := range bounds {
 		n, has := schema[bound].(float64)
 		if has && n != -1<<31 && n != 1<<31-1 || has && strings.HasSuffix(path, ".bootOrder") { // those of the type itself
 			into[fmt.Sprintf("%s %s = %d", path, bound, int64(n))] = true
@@ -174,11 +232,11 @@ func boundsOf(schema map[string]any, path string, into map[string]bool) {
 	}
 	properties, _ := schema["properties"].(map[string]any)
 	for name, p := range properties {
-		boundsOf(p.(map[string]any), path+"."+name, into)
+		boundsOf(p.(map[string]any), path+"."+name, bounds, into)
 	}
 	for what, suffix := range map[string]string{"items": "[]", "additionalProperties": "{}"} {
 		if below, ok := schema[what].(map[string]any); ok {
-			boundsOf(below, path+suffix, into)
+			boundsOf(below, path+suffix, bounds, into)
 		}
 	}
 }
@@ -188,8 +246,8 @@ func listOf(v any) []any {
 	return list
 }
 
-// schemaOf is that of the field spec in a definition.
-func schemaOf(t *testing.T, plural string) map[string]any {
+// schemaOf are those of the fields spec and status, and others, in a definition.
+func schemaOf(t *testing.T, plural string) map[string]map[string]any {
 	file := "../../../deploy/crds/" + spec.GroupName + "_" + plural + ".yaml"
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -209,7 +267,7 @@ func schemaOf(t *testing.T, plural string) map[string]any {
 	if err := yaml.Unmarshal(data, &crd); err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
-	return crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+	return crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties
 }
 
 // What is of one host only is valid as well.
