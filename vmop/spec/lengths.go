@@ -86,6 +86,16 @@ var lengths = map[string]int{
 	"spec.vm.display.spice.proxyUrl":                            4096,
 	"spec.vm.display.spice.streamingVideo":                      64,
 	"spec.vm.display.tls.secretName":                            253,
+
+	// Of pools, whose permissions are bounded like those of machines.
+	"spec.retention": 64,
+
+	// Of disks and images.
+	"spec.dataSource.http.url":                4096,
+	"spec.dataSource.http.caBundle":           65536, // limits.MaxCABundle
+	"spec.dataSource.containerImage.image":    4096,
+	"spec.dataSource.containerImage.path":     1024,
+	"spec.dataSource.containerImage.caBundle": 65536,
 }
 
 // bound is the limit in [lengths] of a value and of those below it.
@@ -95,7 +105,11 @@ type bound struct {
 	entry  *bound
 }
 
-var specBounds = boundsOf(reflect.TypeFor[VirtualMachineSpec](), "spec")
+var (
+	specBounds   = boundsOf(reflect.TypeFor[VirtualMachineSpec](), "spec")
+	poolBounds   = boundsOf(reflect.TypeFor[VmPoolSpec](), "spec")
+	sourceBounds = boundsOf(reflect.TypeFor[VirtualDiskSource](), "spec.dataSource")
+)
 
 // boundsOf is nil where neither the value nor any below it has a bound, so that what
 // is not bounded is not walked through: most of a specification, in each decision.

@@ -8,14 +8,18 @@ import (
 	"testing"
 )
 
-// The table has what the definition of machines has, and no more; choices among a few
-// words, sizes and what Kubernetes defines are bounded otherwise.
+// The table has what the definitions have, and no more; choices among a few words, sizes
+// and what Kubernetes defines are bounded otherwise. Classes, operations and attachments
+// check all by themselves.
 func TestLengthsAreThoseOfTheDefinition(t *testing.T) {
 	found := map[string]int{}
 	var walk func(schema map[string]any, path string)
 	walk = func(schema map[string]any, path string) {
 		for _, key := range []string{"maxLength", "maxItems", "maxProperties"} {
 			if n, ok := schema[key]; ok && schema["x-kubernetes-int-or-string"] == nil {
+				if other, has := found[path]; has && other != int(n.(float64)) {
+					t.Errorf("%q: %v in one definition, %d in another", path, n, other)
+				}
 				found[path] = int(n.(float64))
 			}
 		}
@@ -27,11 +31,14 @@ func TestLengthsAreThoseOfTheDefinition(t *testing.T) {
 			walk(items, path+"[]")
 		}
 	}
-	spec := schemaOf(t, "vms")["properties"].(map[string]any)["spec"].(map[string]any)
-	walk(spec, "spec")
+	for _, k := range Kinds() {
+		if k.Name != KindClass && k.Name != KindOperation && k.Name != KindAttachment {
+			walk(schemaOf(t, k.Plural)["properties"].(map[string]any)["spec"].(map[string]any), "spec")
+		}
+	}
 	elsewhere := []string{
 		"spec.affinity", "spec.resources", ".volumeClaimTemplate.spec.selector", ".volumeClaimTemplate.spec.resources", // Kubernetes' own
-		"secretRef.", ".hostForwards", // checked by themselves
+		"secretRef.", ".hostForwards", "spec.persistentVolumeClaim.", ".checksum.", ".objectRef.", ".imagePullSecret.", // checked by themselves
 	}
 	maps.DeleteFunc(found, func(path string, _ int) bool {
 		return lengths[path] == 0 && slices.ContainsFunc(elsewhere, func(s string) bool { return strings.Contains(path, s) })

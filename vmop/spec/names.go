@@ -38,6 +38,15 @@ func isSubdomain(s string) []string {
 	return validation.IsDNS1123Subdomain(s)
 }
 
+// isBeginning checks what an API server makes a name of, as that does: a dash at the end
+// is not the end of the name.
+func isBeginning(s string) []string {
+	if rest, dashed := strings.CutSuffix(s, "-"); dashed && rest != "" {
+		s = rest[:len(rest)-1] + "a"
+	}
+	return isSubdomain(s)
+}
+
 // isLabel is [validation.IsDNS1123Label].
 func isLabel(s string) []string {
 	if len(s) <= validation.DNS1123LabelMaxLength && isDomain(s) && !strings.Contains(s, ".") {

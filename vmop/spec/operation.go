@@ -45,6 +45,9 @@ func ValidateOperation(o *VirtualMachineOperation) field.ErrorList {
 	case o.GenerateName == "":
 		errs = append(errs, requiredAt(meta.Child("name"), "an operation needs a name, or metadata.generateName"))
 	}
+	if o.GenerateName != "" {
+		errs = append(errs, invalid(meta.Child("generateName"), o.GenerateName, isBeginning)...)
+	}
 	errs = append(errs, validateNamespace(&o.ObjectMeta, true)...)
 	errs = append(errs, oneOf(path.Child("type"), o.Spec.Type,
 		OperationStart, OperationStop, OperationRestart, OperationEvict, OperationMigrate, OperationSuspend, OperationResume)...)

@@ -123,7 +123,8 @@ func notItself(s *VirtualDiskSource, kind, name, this string, at spot) field.Err
 }
 
 func validateDiskSource(s *VirtualDiskSource, at spot) field.ErrorList {
-	errs := oneOf(at.Child("type"), s.Type, DiskSourceHTTP, DiskSourceContainerImage, DiskSourceObjectRef, DiskSourceUpload)
+	errs := validateLengths(reflect.ValueOf(s), sourceBounds, at.path)
+	errs = append(errs, oneOf(at.Child("type"), s.Type, DiskSourceHTTP, DiskSourceContainerImage, DiskSourceObjectRef, DiskSourceUpload)...)
 	for _, c := range []struct {
 		field string
 		given bool

@@ -66,6 +66,7 @@ func ValidatePool(pool *VmPool) field.ErrorList {
 	errs = append(errs, validateNamespace(&pool.ObjectMeta, true)...)
 
 	path := paths(true).at("spec")
+	errs = append(errs, validateLengths(reflect.ValueOf(&pool.Spec), poolBounds, path.path)...)
 	if _, err := ParseRetention(pool.Spec.Retention); err != nil {
 		errs = append(errs, invalidAt(path.Child("retention"), pool.Spec.Retention, err.Error()))
 	}
