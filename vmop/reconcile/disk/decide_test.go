@@ -59,6 +59,28 @@ func TestImportJob(t *testing.T) {
 	var _ reconcile.Object = p
 }
 
+// The volume for what is downloaded is larger than the disk, however large that is.
+func TestScratchOfTheLargestDisk(t *testing.T) {
+	for _, size := range []string{"1", "5Ei", "7Ei", "9223372036854775807"} {
+		d := spec.NewDisk("lab", "data", resource.MustParse(size))
+		d.Spec.PersistentVolumeClaim.VolumeMode = new(corev1.PersistentVolumeBlock)
+		d.Spec.DataSource = &spec.VirtualDiskSource{Type: spec.DiskSourceHTTP, HTTP: &spec.VirtualDiskHTTP{URL: "http://images.test/a"}}
+		found := false
+		for _, v := range objects.FilledDisk(d).ImportJob(objects.Settings{}, nil).Spec.Volumes {
+			if v.Ephemeral == nil {
+				continue
+			}
+			found = true
+			if room := v.Ephemeral.VolumeClaimTemplate.Spec.Resources.Requests[corev1.ResourceStorage]; room.Cmp(d.Spec.PersistentVolumeClaim.Size) < 0 {
+				t.Errorf("%s for a disk of %s", room.String(), size)
+			}
+		}
+		if !found {
+			t.Errorf("none for a disk of %s", size)
+		}
+	}
+}
+
 // A quantity that means the same is no reason to write.
 func TestQuantitiesMeanTheSame(t *testing.T) {
 	a, b := resource.MustParse("1Gi"), resource.MustParse("1024Mi")

@@ -2,6 +2,7 @@ package objects
 
 import (
 	"cmp"
+	"math"
 	"path"
 
 	"github.com/vmop/sdk/vmop/names"
@@ -138,10 +139,13 @@ const scratchVolume = "scratch"
 // Kubernetes creates for the pod and deletes with it. It holds packed and unpacked data at once,
 // and a qcow2 image is a few percent larger than its data.
 func (f Filled) addScratch(pod *corev1.Pod) {
-	room := resource.NewQuantity(spec.Bytes(f.size)+spec.Bytes(f.size)/4+scratchRoom, resource.BinarySI)
+	room := int64(math.MaxInt64) // there are no larger quantities
+	if size := spec.Bytes(f.size); size < (room-scratchRoom)/5*4 {
+		room = size + size/4 + scratchRoom
+	}
 	claim := corev1.PersistentVolumeClaimSpec{
 		AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-		Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: *room}},
+		Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: *resource.NewQuantity(room, resource.BinarySI)}},
 		VolumeMode:       new(corev1.PersistentVolumeFilesystem),
 		StorageClassName: f.class,
 	}
