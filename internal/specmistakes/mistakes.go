@@ -28,6 +28,7 @@ const (
 	noPattern = "the definition has no pattern of names"
 	noReading = "the definition does not look into the text"
 	noSelf    = "a rule about spec does not know the name of the object"
+	noBytes   = "the definition counts letters, and programs bytes"
 	noRule    = "the definition has no rule of it"
 	noMatter  = "what is the cluster's is stored without its namespace"
 )
@@ -119,6 +120,7 @@ func (m *table[P]) sources(set func(P, spec.VirtualDiskSource)) {
 	server("a checksum with other letters", "checksum", spec.VirtualDiskHTTP{URL: web.URL, Checksum: &spec.VirtualDiskChecksum{SHA512: strings.Repeat("xy", 64)}})
 	server("certificates that are none", "caBundle", spec.VirtualDiskHTTP{URL: web.URL, CABundle: "a.pem"}, noReading)
 	server("many certificates", "caBundle", spec.VirtualDiskHTTP{URL: web.URL, CABundle: certificates()})
+	server("many certificates of wide letters", "caBundle", spec.VirtualDiskHTTP{URL: web.URL, CABundle: wide()}, noBytes)
 
 	container := func(what, field string, c spec.VirtualDiskContainerImage, stored ...string) {
 		source(what, "containerImage."+field, spec.VirtualDiskSource{Type: spec.DiskSourceContainerImage, ContainerImage: &c}, stored...)
@@ -134,12 +136,19 @@ func (m *table[P]) sources(set func(P, spec.VirtualDiskSource)) {
 	container("a Secret of no name", "imagePullSecret.name", spec.VirtualDiskContainerImage{Image: "debian", ImagePullSecret: &spec.VirtualDiskPullSecret{}})
 	container("a Secret with capitals", "imagePullSecret.name", spec.VirtualDiskContainerImage{Image: "debian", ImagePullSecret: &spec.VirtualDiskPullSecret{Name: "Pull"}}, noPattern)
 	container("many certificates of a registry", "caBundle", spec.VirtualDiskContainerImage{Image: "debian", CABundle: certificates()})
+	container("many certificates of a registry with wide letters", "caBundle", spec.VirtualDiskContainerImage{Image: "debian", CABundle: wide()}, noBytes)
 }
 
 // certificates are more than there may be, by one letter.
 func certificates() string {
 	const begin = "-----BEGIN CERTIFICATE-----\n"
 	return begin + strings.Repeat("#", limits.MaxCABundle+1-len(begin))
+}
+
+// wide are certificates with as many letters as there may be, and more bytes.
+func wide() string {
+	const begin = "-----BEGIN CERTIFICATE-----\n"
+	return begin + strings.Repeat("ü", limits.MaxCABundle-len(begin))
 }
 
 // objects adds what may be wrong with another object as the source, and with an upload.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -179,13 +180,25 @@ func validateDiskImage(im *DiskImage, vmName string, at spot) field.ErrorList {
 	if im.Checksum != "" {
 		errs = append(errs, limited(at.Child("checksum"), im.Checksum, limits.ImageChecksum(im.Checksum, container))...)
 	}
-	if im.CABundle != "" && !strings.Contains(im.CABundle, "-----BEGIN CERTIFICATE-----") {
-		errs = append(errs, requiredAt(at.Child("caBundle"), "certificates in the form of PEM, with lines -----BEGIN CERTIFICATE-----"))
-	}
+	errs = append(errs, validateCABundle(im.CABundle, at.Child("caBundle"))...)
 	if im.Size == nil {
 		errs = append(errs, requiredAt(at.Child("size"), "the size of the disk, such as 20Gi"))
 	}
 	return append(errs, validateMade(im.Size, im.StorageClassName, at)...)
+}
+
+// validateCABundle checks what a server may be trusted by; an empty text is nothing more
+// than others are trusted by. Definitions count characters, and who reads it bytes.
+func validateCABundle(bundle string, at spot) field.ErrorList {
+	switch n := len(bundle); {
+	case n == 0:
+		return nil
+	case !strings.Contains(bundle, "-----BEGIN CERTIFICATE-----"):
+		return field.ErrorList{requiredAt(at, "certificates in the form of PEM, with lines -----BEGIN CERTIFICATE-----")}
+	case n > limits.MaxCABundle && utf8.RuneCountInString(bundle) <= limits.MaxCABundle: // more are too many characters
+		return field.ErrorList{invalidAt(at, fmt.Sprintf("(%d bytes)", n), fmt.Sprintf("must have at most %d", limits.MaxCABundle))}
+	}
+	return nil
 }
 
 func validateContainerDisk(c *ContainerDisk, vmName string, at spot) field.ErrorList {

@@ -21,6 +21,13 @@ import (
 // field.
 func TestOneMistakeIsFoundInAnyMachine(t *testing.T) {
 	mistakes := map[string]func(*spec.VirtualMachine) string{
+		"certificates of more bytes than letters": func(vm *spec.VirtualMachine) string {
+			size := resource.MustParse("1Gi")
+			vm.Spec.VM.Disks = []spec.Disk{{Image: &spec.DiskImage{
+				Name: "a", Source: "https://a.test/a", Size: &size, CABundle: "-----BEGIN CERTIFICATE-----\n" + strings.Repeat("ü", limits.MaxCABundle/2),
+			}}}
+			return "spec.vm.disks[0].image.caBundle"
+		},
 		"no name":     func(vm *spec.VirtualMachine) string { vm.Name = ""; return "metadata.name" },
 		"digit first": func(vm *spec.VirtualMachine) string { vm.Name = "1" + vm.Name; return "metadata.name" },
 		"dot in name": func(vm *spec.VirtualMachine) string { vm.Name = "a.b"; return "metadata.name" },

@@ -140,11 +140,6 @@ func validateDiskSource(s *VirtualDiskSource, at spot) field.ErrorList {
 			errs = append(errs, requiredAt(at.Child(c.field), "what the disk is a copy of"))
 		}
 	}
-	ca := func(bundle string, at spot) {
-		if bundle != "" && !strings.Contains(bundle, "-----BEGIN CERTIFICATE-----") {
-			errs = append(errs, requiredAt(at.Child("caBundle"), "certificates in the form of PEM, with lines -----BEGIN CERTIFICATE-----"))
-		}
-	}
 	checksum := func(c *VirtualDiskChecksum, at spot) {
 		switch at := at.Child("checksum"); {
 		case c == nil:
@@ -166,7 +161,7 @@ func validateDiskSource(s *VirtualDiskSource, at spot) field.ErrorList {
 			errs = append(errs, limited(at.Child("url"), h.URL, limits.ImageSource(h.URL))...)
 		}
 		checksum(h.Checksum, at)
-		ca(h.CABundle, at)
+		errs = append(errs, validateCABundle(h.CABundle, at.Child("caBundle"))...)
 	}
 	if c := s.ContainerImage; c != nil {
 		at := at.Child("containerImage")
@@ -179,7 +174,7 @@ func validateDiskSource(s *VirtualDiskSource, at spot) field.ErrorList {
 		if p := c.ImagePullSecret; p != nil {
 			errs = append(errs, validateSecretName(p.Name, at.Child("imagePullSecret", "name"))...)
 		}
-		ca(c.CABundle, at)
+		errs = append(errs, validateCABundle(c.CABundle, at.Child("caBundle"))...)
 	}
 	if r := s.ObjectRef; r != nil {
 		at := at.Child("objectRef")
