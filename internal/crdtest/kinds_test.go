@@ -13,9 +13,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"pgregory.net/rapid"
 
-	"github.com/vmop/sdk/internal/specmistakes"
+	"github.com/vmop/sdk/internal/kindtest"
 	"github.com/vmop/sdk/vmop/spec"
-	"github.com/vmop/sdk/vmop/spec/spectest"
 )
 
 // place is where the objects of a kind are, in a namespace of the test or in none.
@@ -31,14 +30,14 @@ func place(client dynamic.Interface, k spec.Kind, namespace string) dynamic.Reso
 func TestWhatIsDrawnIsStored(t *testing.T) {
 	client := newClient(t)
 	namespace := newNamespace(t, client)
-	for _, k := range spec.Kinds() {
+	for _, k := range kindtest.Kinds(t) {
 		if k.Name == spec.KindVirtualMachine || k.Name == spec.KindVMPool || k.Name == spec.KindClass {
 			continue // which have tests of their own
 		}
-		where := place(client, k, namespace)
+		where := place(client, k.Kind, namespace)
 		t.Run(k.Name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
-				written := spectest.Objects(k.Name).Draw(rt, k.Name)
+				written := k.Draw.Draw(rt, k.Name)
 				if !k.ClusterScoped {
 					written.SetNamespace(namespace)
 				}
@@ -60,7 +59,7 @@ func TestWhatIsDrawnIsStored(t *testing.T) {
 					rt.Fatal(err)
 				}
 				k.Default(written)
-				compareObjects(rt, k, written, stored)
+				compareObjects(rt, k.Kind, written, stored)
 			})
 		})
 	}
@@ -96,12 +95,12 @@ func TestOneMistakeInWhatIsDrawnIsRefused(t *testing.T) {
 	namespace := newNamespace(t, client)
 	dryRun := strict
 	dryRun.DryRun = []string{metav1.DryRunAll}
-	for _, k := range spec.Kinds() {
-		where := place(client, k, namespace)
-		for _, m := range specmistakes.Of(k.Name) {
+	for _, k := range kindtest.Kinds(t) {
+		where := place(client, k.Kind, namespace)
+		for _, m := range k.Mistakes {
 			t.Run(k.Name+"/"+m.What, func(t *testing.T) {
 				for seed := range 5 {
-					mistaken := spectest.Objects(k.Name).Example(seed)
+					mistaken := k.Draw.Example(seed)
 					if !k.ClusterScoped {
 						mistaken.SetNamespace(namespace)
 					}

@@ -8,19 +8,15 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"pgregory.net/rapid"
 
+	"github.com/vmop/sdk/internal/kindtest"
 	"github.com/vmop/sdk/vmop/spec"
-	"github.com/vmop/sdk/vmop/spec/spectest"
 )
 
 // ofEachKind checks a property of the objects of each kind.
 func ofEachKind(t *testing.T, property func(*rapid.T, spec.Kind, spec.TypedObject)) {
-	for _, k := range spec.Kinds() {
+	for _, k := range kindtest.Kinds(t) {
 		t.Run(k.Name, func(t *testing.T) {
-			draw := spectest.Objects(k.Name)
-			if draw == nil {
-				t.Fatal("has no generator")
-			}
-			rapid.Check(t, func(t *rapid.T) { property(t, k, draw.Draw(t, k.Name)) })
+			rapid.Check(t, func(t *rapid.T) { property(t, k.Kind, k.Draw.Draw(t, k.Name)) })
 		})
 	}
 }

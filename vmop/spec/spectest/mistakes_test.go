@@ -7,23 +7,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"pgregory.net/rapid"
 
-	"github.com/vmop/sdk/internal/specmistakes"
+	"github.com/vmop/sdk/internal/kindtest"
 	"github.com/vmop/sdk/vmop/spec"
-	"github.com/vmop/sdk/vmop/spec/spectest"
 )
 
 // One mistake in what is drawn is found, whatever stands beside it, and told with the
 // path of its field.
 func TestOneMistakeIsFoundInWhatIsDrawn(t *testing.T) {
-	for _, k := range spec.Kinds() {
-		mistakes := specmistakes.Of(k.Name)
-		if len(mistakes) == 0 && k.Name != spec.KindVirtualMachine {
-			t.Errorf("there are no mistakes in a %s", k.Name)
-		}
+	for _, k := range kindtest.Kinds(t) {
 		t.Run(k.Name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				drawn := spectest.Objects(k.Name).Draw(t, k.Name)
-				for _, m := range mistakes {
+				drawn := k.Draw.Draw(t, k.Name)
+				for _, m := range k.Mistakes {
 					mistaken := drawn.DeepCopyObject().(spec.TypedObject)
 					path := m.Make(mistaken)
 					errs := k.Validate(mistaken)

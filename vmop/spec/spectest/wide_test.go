@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
+	"github.com/vmop/sdk/internal/kindtest"
 	"github.com/vmop/sdk/vmop/spec"
 	"github.com/vmop/sdk/vmop/spec/spectest"
 )
@@ -81,8 +82,8 @@ func TestGeneratorsAreAsWideAsTheDefinitions(t *testing.T) {
 	}
 	numbers := []string{"maxItems", "maxProperties", "minimum", "maximum"}
 	all := append([]string{"maxLength", "minLength"}, numbers...)
-	for _, kind := range spec.Kinds() {
-		draw, bounds, parts := spectest.Objects(kind.Name).Example, all, []string{"spec", "status"}
+	for _, kind := range kindtest.Kinds(t) {
+		draw, bounds, parts := kind.Draw.Example, all, []string{"spec", "status"}
 		switch kind.Name {
 		case spec.KindVirtualMachine:
 			draw, bounds, parts = func(seed ...int) spec.TypedObject { return machine(seed[0]) }, numbers, parts[:1]
