@@ -183,7 +183,9 @@ func (v *validator) image(at string, d *Drive) {
 	if im.Ephemeral && !strings.HasSuffix(d.File, ".ephemeral.img") {
 		v.add(at+".ephemeral", "is for a file that is removed at the machine's end: %q does not end in .ephemeral.img", d.File)
 	}
-	v.limit(at+".source", im.Source, limits.ImageSource(im.Source))
+	if err := limits.ImageSource(im.Source); err != nil {
+		v.add(at+".source", "%v", err) // without the source: it may contain a password
+	}
 	if im.Path != "" {
 		v.limit(at+".path", im.Path, limits.ImagePath(im.Path))
 	}

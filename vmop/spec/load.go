@@ -262,7 +262,8 @@ func (l *loader) decode(o Object, kind *Kind) {
 // explains reports whether a fault may be the cause of a finding, which would then be about
 // a value that the file does not have: one stands inside of the other; or they are
 // neighbours, and the file has no value where the finding is; or the finding mentions the
-// faulty field, or one around it. What is only missing says nothing about its neighbours.
+// faulty field, or one around it and not around both. What is only missing says nothing
+// about its neighbours.
 func explains(f fault, finding *field.Error, written bool) bool {
 	at := finding.Field
 	if f.path == at || inside(f.path, at) || inside(at, f.path) {
@@ -281,7 +282,7 @@ func explains(f fault, finding *field.Error, written bool) bool {
 		return true
 	}
 	for parent != "" {
-		if inside(at, parent) && mentions(finding.Detail, name) {
+		if inside(at, parent) && !inside(at, child(parent, name)) && mentions(finding.Detail, name) {
 			return true
 		}
 		if strings.HasSuffix(parent, "]") {

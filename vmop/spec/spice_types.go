@@ -71,7 +71,7 @@ func (s *Spice) validate(at spot) field.ErrorList {
 	if s.ProxyURL != "" {
 		u, err := url.Parse(s.ProxyURL)
 		if err != nil || u.Scheme == "" || u.Host == "" || strings.ContainsFunc(s.ProxyURL, isBlankOrControl) {
-			errs = append(errs, invalidAt(at.Child("proxyUrl"), s.ProxyURL, "must be a URL such as http://proxy.example.org:3128"))
+			errs = append(errs, invalidAt(at.Child("proxyUrl"), shownURL(s.ProxyURL), "must be a URL such as http://proxy.example.org:3128"))
 		}
 	}
 	if s.StreamingVideo != "" {

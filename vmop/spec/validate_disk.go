@@ -167,7 +167,7 @@ func validateDiskImage(im *DiskImage, vmName string, at spot) field.ErrorList {
 	if im.Source == "" {
 		errs = append(errs, requiredAt(at.Child("source"), "where the image is: a URL of http, https or oci, or on one host a file"))
 	} else {
-		errs = append(errs, limited(at.Child("source"), im.Source, limits.ImageSource(im.Source))...)
+		errs = append(errs, limited(at.Child("source"), shownURL(im.Source), limits.ImageSource(im.Source))...)
 	}
 	container := limits.IsContainerImage(im.Source)
 	switch {
@@ -206,7 +206,7 @@ func validateContainerDisk(c *ContainerDisk, vmName string, at spot) field.Error
 	if c.Image == "" {
 		errs = append(errs, requiredAt(at.Child("image"), "the container image that has the disk, such as quay.io/containerdisks/fedora:43"))
 	} else {
-		errs = append(errs, limited(at.Child("image"), c.Image, limits.ContainerImage(c.Image))...)
+		errs = append(errs, limited(at.Child("image"), shownURL(c.Image), limits.ContainerImage(c.Image))...)
 	}
 	if c.Path != "" {
 		errs = append(errs, limited(at.Child("path"), c.Path, limits.ImagePath(c.Path))...)

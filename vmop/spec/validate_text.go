@@ -75,6 +75,15 @@ func validateFile(name, directory string, at spot) field.ErrorList {
 	return nil
 }
 
+// shownURL is what errors show of a URL: messages reach logs and conditions, and one with
+// an "@" may have a password before it.
+func shownURL(text string) string {
+	if strings.Contains(text, "@") {
+		return "(not shown)"
+	}
+	return text
+}
+
 // validateImageName checks where a CD image comes from: a file, see
 // validateFile, or a URL that QEMU's block drivers or the runner can open.
 func validateImageName(name string, at spot) field.ErrorList {
@@ -86,17 +95,11 @@ func validateImageName(name string, at spot) field.ErrorList {
 		return validateFile(name, "the image repository", at)
 	}
 	if scheme != "file" {
-		if err := limits.ImageURL(name); err != nil {
-			if strings.Contains(name, "@") {
-				name = "(not shown)" // it may have a password in it
-			}
-			return limited(at, name, err)
-		}
-		return nil
+		return limited(at, shownURL(name), limits.ImageURL(name))
 	}
 	u, err := url.Parse(name)
 	if err != nil || u.Host != "" && u.Host != "localhost" || !path.IsAbs(u.Path) || strings.HasSuffix(u.Path, "/") {
-		return field.ErrorList{invalidAt(at, name, "a file URL must name a file by its absolute path, as in file:///srv/images/cd.iso")}
+		return field.ErrorList{invalidAt(at, shownURL(name), "a file URL must name a file by its absolute path, as in file:///srv/images/cd.iso")}
 	}
 	return limited(at, name, limits.Text(u.Path))
 }

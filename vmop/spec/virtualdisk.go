@@ -155,10 +155,12 @@ func validateDiskSource(s *VirtualDiskSource, at spot) field.ErrorList {
 	if h := s.HTTP; h != nil {
 		at := at.Child("http")
 		switch {
-		case !strings.HasPrefix(h.URL, "http://") && !strings.HasPrefix(h.URL, "https://"):
+		case h.URL == "":
 			errs = append(errs, requiredAt(at.Child("url"), "a URL of http or https"))
+		case !strings.HasPrefix(h.URL, "http://") && !strings.HasPrefix(h.URL, "https://"):
+			errs = append(errs, invalidAt(at.Child("url"), shownURL(h.URL), "must be a URL of http or https"))
 		default:
-			errs = append(errs, limited(at.Child("url"), h.URL, limits.ImageSource(h.URL))...)
+			errs = append(errs, limited(at.Child("url"), shownURL(h.URL), limits.ImageSource(h.URL))...)
 		}
 		checksum(h.Checksum, at)
 		errs = append(errs, validateCABundle(h.CABundle, at.Child("caBundle"))...)
@@ -166,7 +168,7 @@ func validateDiskSource(s *VirtualDiskSource, at spot) field.ErrorList {
 	if c := s.ContainerImage; c != nil {
 		at := at.Child("containerImage")
 		if err := limits.ContainerImage(c.Image); c.Image == "" || err != nil || limits.LocalImage(limits.ContainerSource(c.Image)) {
-			errs = append(errs, invalidAt(at.Child("image"), c.Image, "must be a container image of a registry, such as quay.io/containerdisks/fedora:43"))
+			errs = append(errs, invalidAt(at.Child("image"), shownURL(c.Image), "must be a container image of a registry, such as quay.io/containerdisks/fedora:43"))
 		}
 		if c.Path != "" {
 			errs = append(errs, limited(at.Child("path"), c.Path, limits.ImagePath(c.Path))...)
