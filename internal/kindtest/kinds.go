@@ -84,7 +84,7 @@ func disks() []Mistake {
 	block("a block device of an upload", mode, spec.VirtualDiskSource{Type: spec.DiskSourceUpload})
 	block("a block device of an image of the cluster", mode, spec.VirtualDiskSource{
 		Type: spec.DiskSourceObjectRef, ObjectRef: &spec.VirtualDiskObjectRef{Kind: spec.KindClusterImage, Name: "a"},
-	}, noRule)
+	})
 	snapshot := func(format string) spec.VirtualDiskSource {
 		return spec.VirtualDiskSource{Type: spec.DiskSourceObjectRef, ObjectRef: &spec.VirtualDiskObjectRef{Kind: spec.KindVolumeSnapshot, Name: "a", Format: format}}
 	}
@@ -198,10 +198,9 @@ func classes() []Mistake {
 	cpu("a feature of two words", "features[1]", spec.ClassCPU{Type: spec.ClassCPUFeatures, Features: []string{"avx", "a b"}})
 	cpu("a long feature", "features[0]", spec.ClassCPU{Type: spec.ClassCPUFeatures, Features: []string{strings.Repeat("a", 33)}})
 	cpu("a feature twice", "features[1]", spec.ClassCPU{Type: spec.ClassCPUFeatures, Features: []string{"avx", "avx"}})
-	sizes := func(what, field string, p []spec.SizingPolicy, stored ...string) {
-		m.add(what, "spec.sizingPolicies"+field, func(c *class) { c.Spec.SizingPolicies = p }, stored...)
+	size := func(what, field string, p ...spec.SizingPolicy) {
+		m.add(what, "spec.sizingPolicies"+field, func(c *class) { c.Spec.SizingPolicies = p })
 	}
-	size := func(what, field string, p ...spec.SizingPolicy) { sizes(what, field, p) }
 	cores := spec.CoreRange{Min: 1, Max: 8}
 	size("no CPUs at least", "[0].cores.min", spec.SizingPolicy{Cores: spec.CoreRange{Max: 8}})
 	size("more CPUs than a machine has", "[0].cores.max", spec.SizingPolicy{Cores: spec.CoreRange{Min: 1, Max: limits.MaxCPUs + 1}})
@@ -210,7 +209,7 @@ func classes() []Mistake {
 	size("numbers of CPUs with two policies", "[1].cores", spec.SizingPolicy{Cores: cores}, spec.SizingPolicy{Cores: cores})
 	size("a fraction of all and more", "[0].coreFractions[0]", spec.SizingPolicy{Cores: cores, CoreFractions: []string{"101%"}})
 	size("a fraction twice", "[0].coreFractions[1]", spec.SizingPolicy{Cores: cores, CoreFractions: []string{"10%", "10%"}})
-	sizes("another fraction by default", "[0].defaultCoreFraction", []spec.SizingPolicy{{Cores: cores, CoreFractions: []string{"10%"}, DefaultCoreFraction: "20%"}}, noRule)
+	size("another fraction by default", "[0].defaultCoreFraction", spec.SizingPolicy{Cores: cores, CoreFractions: []string{"10%"}, DefaultCoreFraction: "20%"})
 	return m
 }
 

@@ -26,7 +26,6 @@ const (
 	noReading = "the definition does not look into the text"
 	noSelf    = "a rule about spec does not know the name of the object"
 	noBytes   = "the definition counts letters, and programs bytes"
-	noRule    = "the definition has no rule of it"
 	noMatter  = "what is the cluster's is stored without its namespace"
 )
 

@@ -142,6 +142,8 @@ type ClassNodeSelector struct {
 	MatchExpressions []corev1.NodeSelectorRequirement `json:"matchExpressions,omitempty"`
 }
 
+// +kubebuilder:validation:XValidation:rule="!has(self.defaultCoreFraction) || !has(self.coreFractions) || self.coreFractions.size() == 0 || self.defaultCoreFraction in self.coreFractions",message="defaultCoreFraction must be one of coreFractions"
+
 // SizingPolicy says which sizes machines may have that have some number of CPUs.
 type SizingPolicy struct {
 	// +kubebuilder:validation:Required

@@ -56,6 +56,7 @@ type VirtualDiskList struct {
 
 // +kubebuilder:validation:XValidation:rule="!has(self.dataSource) || self.dataSource.type != 'Upload' || !has(self.persistentVolumeClaim.volumeMode) || self.persistentVolumeClaim.volumeMode == 'Filesystem'",message="what is uploaded is a file: volumeMode Block is for other disks"
 // +kubebuilder:validation:XValidation:rule="!has(self.persistentVolumeClaim.volumeMode) || self.persistentVolumeClaim.volumeMode != 'Block' || !has(self.dataSource) || !has(self.dataSource.objectRef) || !has(self.dataSource.objectRef.format) || self.dataSource.objectRef.format == 'raw'",message="a block device is raw: format qcow2 is for volumeMode Filesystem"
+// +kubebuilder:validation:XValidation:rule="!has(self.persistentVolumeClaim.volumeMode) || self.persistentVolumeClaim.volumeMode != 'Block' || !has(self.dataSource) || !has(self.dataSource.objectRef) || self.dataSource.objectRef.kind != 'ClusterVirtualImage'",message="a disk that is made of an image of the cluster is a file: make a VirtualImage of that, and a block device of the VirtualImage"
 
 // VirtualDiskSpec is what a disk is.
 type VirtualDiskSpec struct {
