@@ -94,6 +94,7 @@ func (m *table[P]) sources(set func(P, spec.VirtualDiskSource)) {
 	server("a checksum with other letters", "checksum", spec.VirtualDiskHTTP{URL: web.URL, Checksum: &spec.VirtualDiskChecksum{SHA512: strings.Repeat("xy", 64)}})
 	server("certificates that are none", "caBundle", spec.VirtualDiskHTTP{URL: web.URL, CABundle: "a.pem"}, noReading)
 	server("many certificates", "caBundle", spec.VirtualDiskHTTP{URL: web.URL, CABundle: certificates()})
+	server("certificates of many lines", "caBundle", spec.VirtualDiskHTTP{URL: web.URL, CABundle: lines()}, noReading)
 	server("many certificates of wide letters", "caBundle", spec.VirtualDiskHTTP{URL: web.URL, CABundle: wide()}, noBytes)
 
 	container := func(what, field string, c spec.VirtualDiskContainerImage, stored ...string) {
@@ -117,6 +118,12 @@ func (m *table[P]) sources(set func(P, spec.VirtualDiskSource)) {
 func certificates() string {
 	const begin = "-----BEGIN CERTIFICATE-----\n"
 	return begin + strings.Repeat("#", limits.MaxCABundle+1-len(begin))
+}
+
+// lines are certificates with more line breaks than go into an environment variable.
+func lines() string {
+	const begin = "-----BEGIN CERTIFICATE-----\n"
+	return begin + strings.Repeat("\n", limits.MaxCABundle-len(begin))
 }
 
 // wide are certificates with as many letters as there may be, and more bytes.

@@ -3,15 +3,43 @@ package limits
 import (
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"net/url"
 	"path"
 	"regexp"
 	"strings"
 	"sync"
+	"unicode/utf8"
 )
 
 // MaxCABundle is the maximum length of a source's CA certificates, in bytes.
 const MaxCABundle = 65536
+
+// maxEscapedCABundle is how long they may be as JSON, in bytes: a pod gets them in an environment
+// variable, of which Linux takes no more than 128 KiB with all that is beside them.
+const maxEscapedCABundle = MaxCABundle * 3 / 2
+
+// CABundle checks the length of a source's CA certificates.
+func CABundle(bundle string) error {
+	if n := len(bundle); n > MaxCABundle {
+		return fmt.Errorf("must have at most %d bytes", MaxCABundle)
+	}
+	escaped := 0
+	for i := range len(bundle) {
+		switch c := bundle[i]; {
+		case c == '\n' || c == '\r' || c == '\t' || c == '"' || c == '\\' || c >= utf8.RuneSelf: // such as U+2028
+			escaped += 2
+		case c < ' ' || strings.IndexByte("<>&$", c) >= 0:
+			escaped += 6
+		default:
+			escaped++
+		}
+	}
+	if escaped > maxEscapedCABundle {
+		return errors.New("has too many line breaks and characters that JSON escapes; leave out what is not a certificate")
+	}
+	return nil
+}
 
 // DefaultContainerDisk is the maximum size of a container disk if the manifest sets none, in bytes.
 const DefaultContainerDisk = 20 << 30

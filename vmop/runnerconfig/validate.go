@@ -192,8 +192,8 @@ func (v *validator) image(at string, d *Drive) {
 	if im.Checksum != "" {
 		v.limit(at+".checksum", im.Checksum, limits.ImageChecksum(im.Checksum, limits.IsContainerImage(im.Source)))
 	}
-	if len(im.CABundle) > limits.MaxCABundle {
-		v.add(at+".caBundle", "has %d bytes: want at most %d", len(im.CABundle), limits.MaxCABundle)
+	if err := limits.CABundle(im.CABundle); err != nil {
+		v.add(at+".caBundle", "%v", err)
 	}
 }
 

@@ -191,14 +191,13 @@ func validateDiskImage(im *DiskImage, vmName string, at spot) field.ErrorList {
 // than others are trusted by. Definitions count characters, and who reads it bytes.
 func validateCABundle(bundle string, at spot) field.ErrorList {
 	switch n := len(bundle); {
-	case n == 0:
+	case n == 0, utf8.RuneCountInString(bundle) > limits.MaxCABundle: // which are too many characters
 		return nil
 	case !strings.Contains(bundle, "-----BEGIN CERTIFICATE-----"):
 		return field.ErrorList{requiredAt(at, "certificates in the form of PEM, with lines -----BEGIN CERTIFICATE-----")}
-	case n > limits.MaxCABundle && utf8.RuneCountInString(bundle) <= limits.MaxCABundle: // more are too many characters
-		return field.ErrorList{invalidAt(at, fmt.Sprintf("(%d bytes)", n), fmt.Sprintf("must have at most %d", limits.MaxCABundle))}
+	default:
+		return limited(at, fmt.Sprintf("(%d bytes)", n), limits.CABundle(bundle))
 	}
-	return nil
 }
 
 func validateContainerDisk(c *ContainerDisk, vmName string, at spot) field.ErrorList {
