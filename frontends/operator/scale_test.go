@@ -17,13 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// howMany is what VMOP_TEST_MACHINES says, or else what takes half a minute. CI
+// howMany is what VMOP_TEST_MACHINES says, or else what takes a quarter of a minute. CI
 // has a thousand.
 func howMany(t *test) int {
 	t.Helper()
 	text := os.Getenv("VMOP_TEST_MACHINES")
 	if text == "" {
-		return 300
+		return 150
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {

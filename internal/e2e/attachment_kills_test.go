@@ -241,9 +241,19 @@ spec:
 	podUID := func() string {
 		return kubectl(t, "get", "pod", "-n", namespace, "tiny", "--ignore-not-found", "-o", "jsonpath={.metadata.uid}")
 	}
-	// next waits for the machine's next pod, and speaks with its guest.
+	// next waits for the machine's next pod, and speaks with its guest. A machine that ended
+	// more than once is started after pauses that grow, or when its specification has changed.
+	ends := 0
 	next := func(before string) {
 		t.Helper()
+		eventually(t, "the end is noticed", func() error {
+			if pod := kubectl(t, "get", "vm", "-n", namespace, "tiny", "-o", "jsonpath={.status.lastEnd.podUID}"); pod != before {
+				return fmt.Errorf("the last end is that of pod %q, not %s", pod, before)
+			}
+			return nil
+		})
+		ends++
+		kubectl(t, "patch", "vm", "-n", namespace, "tiny", "--type=merge", "-p", fmt.Sprintf(`{"spec":{"vm":{"powerdownTimeout":%d}}}`, 60+ends))
 		eventually(t, "another pod runs", func() error {
 			got := kubectl(t, "get", "vm", "-n", namespace, "tiny", "-o", "jsonpath={.status.phase} {.status.virtualMachinePods[?(@.active==true)].uid}")
 			if pod, is := strings.CutPrefix(got, "Running "); !is || pod == before || pod != podUID() {
