@@ -50,7 +50,7 @@ func (d *openedDisk) open() (*os.File, runnerconfig.DriveFacts, error) {
 		}
 		f, err := reopen(found, diskFlags(facts, false)|unix.O_EXCL)
 		if errors.Is(err, unix.EBUSY) {
-			err = errors.New("it is mounted, or somebody else has it")
+			err = errDeviceBusy
 		}
 		return f, facts, err
 	default:
@@ -85,12 +85,18 @@ func (d *openedDisk) open() (*os.File, runnerconfig.DriveFacts, error) {
 	// QEMU holds its own lock only while it serves a client. QEMU inherits this one with the file.
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			err = errors.New("somebody else has it, and its lock")
+			err = errDiskLocked
 		}
 		return nil, facts, errors.Join(err, f.Close())
 	}
 	return f, facts, nil
 }
+
+// The disk is another process' for now.
+var (
+	errDiskLocked = errors.New("another process has it, and its lock")
+	errDeviceBusy = errors.New("it is mounted, or another process has it")
+)
 
 func (d *openedDisk) create() (*os.File, error) {
 	if _, was, err := d.record(); err != nil {

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"math/big"
@@ -22,6 +23,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/vmop/sdk/internal/testbin"
 	"github.com/vmop/sdk/vmop/live"
@@ -542,6 +545,38 @@ func TestExportedFormats(t *testing.T) {
 		t.Errorf("it is no raw disk any more: %s", out)
 	}
 	b.ends(t, cmd)
+}
+
+// An exporter that is started while the disk is another process', such as the QEMU of the
+// one before, waits for it, and is ended while it waits.
+func TestExporterWaitsForTheDisk(t *testing.T) {
+	t.Parallel()
+	b := newExportBench(t)
+	own, err := tunnel.NewIdentity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.p.Client = own.Fingerprint()
+	f, err := os.Create(b.p.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := errors.Join(f.Truncate(1<<20), unix.Flock(int(f.Fd()), unix.LOCK_EX)); err != nil {
+		t.Fatal(err)
+	}
+	b.p.Size = 0
+	ended := b.exporter()
+	time.Sleep(time.Second) // it waits now
+	b.ends(t, ended)
+
+	waits := b.exporter()
+	time.Sleep(time.Second)
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_UN); err != nil {
+		t.Fatal(err)
+	}
+	b.serves(t, own)
+	b.ends(t, waits)
 }
 
 // listens waits until an exporter is there.

@@ -63,10 +63,11 @@ func Export(ctx context.Context, l net.Listener, o ExportOptions) error {
 	if o.Reporter == nil {
 		x.o.Reporter = Reporters(nil)
 	}
-	if err := x.run(ctx, l); err != nil {
-		return errors.Join(fmt.Errorf("export %s: %w", o.Path, err), closedAlready(l.Close()))
+	err := x.run(ctx, l)
+	if err != nil {
+		err = fmt.Errorf("export %s: %w", o.Path, err)
 	}
-	return nil
+	return errors.Join(err, closedAlready(l.Close()))
 }
 
 func closedAlready(err error) error {
@@ -94,7 +95,10 @@ func (x *exporter) message(level Level, format string, args ...any) {
 
 func (x *exporter) run(ctx context.Context, l net.Listener) error {
 	disk := &openedDisk{path: x.o.Path, size: x.o.Size, volumes: x.o.Volumes, message: x.message}
-	image, facts, err := disk.open()
+	image, facts, err := x.open(ctx, disk)
+	if err != nil && ctx.Err() != nil {
+		return nil // nothing has begun
+	}
 	if err != nil {
 		return err
 	}
@@ -138,6 +142,29 @@ func (x *exporter) run(ctx context.Context, l net.Listener) error {
 		return errors.Join(errors.New(x.qemu.describe()), x.end())
 	}
 	return x.end()
+}
+
+// open opens the disk. It waits for a while for another process to let go of it: the QEMU of
+// an exporter that was killed needs a moment to end.
+func (x *exporter) open(ctx context.Context, disk *openedDisk) (image *os.File, facts runnerconfig.DriveFacts, err error) {
+	ctx, cancel := context.WithTimeout(ctx, orphanGrace)
+	defer cancel()
+	retry := time.NewTicker(lockInterval)
+	defer retry.Stop()
+	for told := false; ; told = true {
+		image, facts, err = disk.open()
+		if !errors.Is(err, errDiskLocked) && !errors.Is(err, errDeviceBusy) {
+			return image, facts, err
+		}
+		if !told {
+			x.message(LevelInfo, "waiting up to %v for %s: %v", orphanGrace, x.o.Path, err)
+		}
+		select {
+		case <-retry.C:
+		case <-ctx.Done():
+			return nil, facts, err
+		}
+	}
 }
 
 func (x *exporter) explained(err error) error {
