@@ -97,9 +97,11 @@ control-plane: ## run etcd and kube-apiserver until Ctrl-C
 	$(GO) run ./internal/controlplane/cmd/control-plane
 
 # What make test leaves to make test-slow, by the names of tests: in an emulator a Debian
-# takes minutes to boot, and so do the machines whose firmware checks signatures; and a
-# package takes as long to compress.
-SLOW := DebianGuest|DebianPackage|SecureBootIsEnforced|GuestFindsItsMachineAgain
+# takes minutes to boot, and so do the machines whose firmware checks signatures; a package
+# takes as long to compress; and those that fill a disk, change a machine at random, or make
+# hundreds of machines compute for half a minute or more. It leaves the faults that the
+# promises have to notice, too.
+SLOW := DebianGuest|DebianPackage|SecureBootIsEnforced|GuestFindsItsMachineAgain|StorageIsFull|Soak|HundredsOfMachines
 
 # The worlds of the promises are drawn this often by make test, in rounds of 100 by CI, and without
 # end by make long.
@@ -118,7 +120,7 @@ test: ## run the tests, under the race detector where goroutines meet
 test-plain:
 	$(GO) test -p 2 -timeout 45m -skip '$(SLOW)|^TestPromises' $$($(GO) list $(LONG) ./... | grep -vE '$(RACE)')
 test-promised:
-	RAPID_CHECKS=$(PROMISES) nice $(GO) test -timeout 45m -run '^TestPromises' $(call TESTED,-E,TestPromises,.)
+	RAPID_CHECKS=$(PROMISES) nice $(GO) test -timeout 45m -run '^TestPromises' -skip AreNoticed $(call TESTED,-E,TestPromises,.)
 test-race:
 	$(GO) test -p 1 -timeout 45m -race -skip '$(SLOW)|^TestPromises' $$($(GO) list $(LONG) ./... | grep -E '$(RACE)')
 
@@ -129,10 +131,12 @@ test-race-rest: ## run the packages with goroutines under the race detector that
 	$(GO) test -p 1 -timeout 45m -race -skip '$(SLOW)' $$($(GO) list $(LONG) ./... | grep -E '$(RACE_REST)')
 
 .PHONY: test-slow
-test-slow: ## run the tests that take minutes, which make test leaves out: Debian and Secure Boot, the package
+test-slow: ## run the tests that take minutes, which make test leaves out, such as Debian and Secure Boot
 	@scripts/deps test
+	@$(MAKE) --no-print-directory kubeall
 	$(GO) test -p 1 -timeout 60m -run '$(SLOW)' $(call TESTED,-vE,Test[A-Za-z0-9]*($(SLOW)))
 	$(GO) test -p 1 -timeout 60m -race -run '$(SLOW)' $(call TESTED,-E,Test[A-Za-z0-9]*($(SLOW)))
+	$(GO) test -timeout 45m -run '^TestPromises.*AreNoticed' $(call TESTED,-E,TestPromises.*AreNoticed,.)
 
 .PHONY: test-promises
 test-promises: ## run the promises of the decisions in CHECKS drawn worlds each (500)

@@ -23,7 +23,7 @@ import (
 
 // The storage of this host is really full. The script has a file system of its own for
 // that, in namespaces that need no privileges: the test starts itself in them.
-func TestFullDisk(t *testing.T) {
+func TestStorageIsFull(t *testing.T) {
 	t.Parallel()
 	guest := testbin.TinyGuest(t)
 	testbin.Find(t, testbin.QEMU)

@@ -18,7 +18,7 @@ import (
 // Two operators with other settings do not fight about a machine, in whatever order
 // they look at it: one looks after it, both say so, and there are few writes. When
 // the one is gone, the other takes the machine over as it runs.
-func TestTwoOperators(t *testing.T) {
+func TestPromisesOfTwoOperators(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		operators := []objects.Settings{
 			{Version: "1", Operator: "vmop-system/vmop-operator", RunnerImage: "registry.example.org/runner:1", LoggingProperties: "a", Allowed: objects.Allowed{Everything: true}},
@@ -102,7 +102,7 @@ func TestTwoOperators(t *testing.T) {
 // VM-Operator's own operator, which knows nothing of others, is noticed when it writes
 // beside ours, and forgotten when it does so no more. Its machine is no less looked
 // after, and a takeover is none of it.
-func TestFormerOperatorActs(t *testing.T) {
+func TestPromisesOfAFormerOperator(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(func(what string, n int) int {
 			if what == "made by VM-Operator" {

@@ -303,7 +303,7 @@ func TestAutomaticRestart(t *testing.T) {
 // A machine that crashes is started again after a delay that grows, also if each of its
 // pods is taken away when it has ended, and at once if it has not failed by its runner's
 // word.
-func TestCrashesInLostPodsAreDelayed(t *testing.T) {
+func TestPromisesOfLostPods(t *testing.T) {
 	causes := []runnerconfig.Cause{
 		runnerconfig.CauseQEMUFailure, runnerconfig.CauseGuestShutdown, runnerconfig.CauseGuestReset, runnerconfig.CauseHostQuit, "of-a-later-version",
 	}

@@ -30,7 +30,7 @@ func (w *world) awaiting() []string {
 // What a pod notes of its machine may be of an earlier vmop, which knew fewer defaults
 // and fewer fields, and other ones: an upgrade lets nothing wait, also not when
 // something changes afterwards that needs no restart.
-func TestAnUpgradeLetsNothingWait(t *testing.T) {
+func TestPromisesOfAnUpgrade(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(func(string, int) int { return 0 }, decideOnLess)
 		vm := get[*spec.VirtualMachine](w, theVM)
