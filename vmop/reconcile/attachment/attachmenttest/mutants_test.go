@@ -190,8 +190,8 @@ func kind() *promises.Kind[attachment.Snapshot] {
 // dies: one pod has the claim, no guest loses its disk, and it comes to rest.
 func TestPromisesOfAttachments(t *testing.T) { TestDecide(t, attachment.Decide) }
 
-// TestMutants shows that the promises would be noticed to be broken.
-func TestMutants(t *testing.T) { kind().Break(t) }
+// TestPromisesAreNoticed shows that the promises would be noticed to be broken.
+func TestPromisesAreNoticed(t *testing.T) { kind().Break(t) }
 
 // TestMountsAreChecked shows that the world has machines whose pods have the volumes of
 // attachments, and notices what would be wrong about that.

@@ -315,8 +315,10 @@ func snapshotMutants() []mutant {
 	}
 }
 
-// TestMutants and those of other kinds show that the promises would be noticed to be broken.
-func TestMutants(t *testing.T) { kind(disks, append(mutants(), downloadMutants()...)...).Break(t) }
+// TestPromisesAreNoticed and those of other kinds show that the promises would be noticed to be broken.
+func TestPromisesAreNoticed(t *testing.T) {
+	kind(disks, append(mutants(), downloadMutants()...)...).Break(t)
+}
 
 func TestMutantsOfImages(t *testing.T) { kind(images, imageMutants()...).Break(t) }
 

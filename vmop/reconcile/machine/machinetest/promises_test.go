@@ -52,8 +52,8 @@ func seed(t *testing.T) {
 	t.Logf("-rapid.seed=%s", f.Value)
 }
 
-// TestMutants shows that the promises would be noticed to be broken.
-func TestMutants(t *testing.T) {
+// TestPromisesAreNoticed shows that the promises would be noticed to be broken.
+func TestPromisesAreNoticed(t *testing.T) {
 	for i := range worldKinds {
 		k := &worldKinds[i]
 		f, has := allFaults()[k.name]

@@ -290,8 +290,8 @@ func TestPromisesOfOperationsWithOldCaches(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { hold(t, true, operation.Decide) })
 }
 
-// TestMutants shows that the promises would be noticed to be broken.
-func TestMutants(t *testing.T) { kind().Break(t) }
+// TestPromisesAreNoticed shows that the promises would be noticed to be broken.
+func TestPromisesAreNoticed(t *testing.T) { kind().Break(t) }
 
 // TestEveryPromiseHasAMutant finds the promises in the source of the world.
 func TestEveryPromiseHasAMutant(t *testing.T) { kind().Registered(t) }

@@ -201,8 +201,8 @@ func kind() *promises.Kind[pool.Snapshot] {
 
 func TestPromisesOfPools(t *testing.T) { TestDecide(t, pool.Decide) }
 
-// TestMutants shows that the promises would be noticed to be broken.
-func TestMutants(t *testing.T) { kind().Break(t) }
+// TestPromisesAreNoticed shows that the promises would be noticed to be broken.
+func TestPromisesAreNoticed(t *testing.T) { kind().Break(t) }
 
 // TestEveryPromiseHasAMutant finds the promises in the source of the world.
 func TestEveryPromiseHasAMutant(t *testing.T) { kind().Registered(t) }
