@@ -19,9 +19,9 @@ RACE_REST := /vmop/(imagesource|runner|transfer)$$|/frontends/cli(/|$$)|/fronten
 LONG := ./vmop/runner ./frontends/operator ./frontends/cli ./frontends/runner ./vmop/host ./frontends/operator/controller \
 	./frontends/runner/kubernetes ./internal/crdtest ./internal/controlplane
 
-# Those that make test runs without the race detector where it was before, when that is done:
-# both lines take about as long then.
-THEN := /internal/(deploytest|tinyguest)$$|/vmop/qemucmd$$
+# The packages that make test runs after those under the race detector, and without it: both
+# of its lines take about as long then.
+AFTER_RACE := /internal/(deploytest|tinyguest)$$|/vmop/qemucmd$$
 
 # $(call TESTED,-E,NAME) are the packages with tests of that name under the race detector,
 # and with -vE the others; $(call TESTED,-E,NAME,.) are both.
@@ -121,12 +121,12 @@ test: ## run the tests, under the race detector where goroutines meet
 # the race detector could watch.
 .PHONY: test-plain test-race test-promised
 test-plain:
-	$(GO) test -p 2 -timeout 45m -skip '$(SLOW)|^TestPromises' $$($(GO) list $(LONG) ./... | grep -vE '$(RACE)|$(THEN)')
+	$(GO) test -p 2 -timeout 45m -skip '$(SLOW)|^TestPromises' $$($(GO) list $(LONG) ./... | grep -vE '$(RACE)|$(AFTER_RACE)')
 test-promised:
 	RAPID_CHECKS=$(PROMISES) nice $(GO) test -timeout 45m -run '^TestPromises' -skip AreNoticed $(call TESTED,-E,TestPromises,.)
 test-race:
 	$(GO) test -p 1 -timeout 45m -race -skip '$(SLOW)|^TestPromises' $$($(GO) list $(LONG) ./... | grep -E '$(RACE)')
-	$(GO) test -p 1 -timeout 45m -skip '$(SLOW)|^TestPromises' $$($(GO) list ./... | grep -E '$(THEN)')
+	$(GO) test -p 1 -timeout 45m -skip '$(SLOW)|^TestPromises' $$($(GO) list ./... | grep -E '$(AFTER_RACE)')
 
 .PHONY: test-race-rest
 test-race-rest: ## run the packages with goroutines under the race detector that make test runs without it

@@ -566,17 +566,21 @@ func TestExporterWaitsForTheDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.p.Size = 0
-	ended := b.exporter()
-	time.Sleep(time.Second) // it waits now
-	b.ends(t, ended)
+	// It listens before it looks at the disk.
+	waits := func() *exec.Cmd {
+		cmd := b.exporter()
+		b.listens()
+		time.Sleep(500 * time.Millisecond)
+		return cmd
+	}
+	b.ends(t, waits())
 
-	waits := b.exporter()
-	time.Sleep(time.Second)
+	last := waits()
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_UN); err != nil {
 		t.Fatal(err)
 	}
 	b.serves(t, own)
-	b.ends(t, waits)
+	b.ends(t, last)
 }
 
 // listens waits until an exporter is there.

@@ -22,10 +22,7 @@ func TestPasswordsInURLsAreNotShown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := spec.Load("a.yaml", []byte("{apiVersion: vmoperator.jdrupes.org/v1, "+manifest[1:]), spec.Options{Validate: true})
-			if err == nil {
-				t.Fatal("nothing is wrong with it")
-			}
-			if strings.Contains(err.Error(), "s3cret") {
+			if err == nil || !strings.Contains(err.Error(), `Invalid value: "(not shown)"`) || strings.Contains(err.Error(), "s3cret") {
 				t.Errorf("%v", err)
 			}
 		})

@@ -320,11 +320,15 @@ func TestPromisesAreNoticed(t *testing.T) {
 	kind(disks, append(mutants(), downloadMutants()...)...).Break(t)
 }
 
-func TestMutantsOfImages(t *testing.T) { kind(images, imageMutants()...).Break(t) }
+func TestPromisesOfImagesAreNoticed(t *testing.T) { kind(images, imageMutants()...).Break(t) }
 
-func TestMutantsOfSnapshots(t *testing.T) { kind(restoredDisks, snapshotMutants()...).Break(t) }
+func TestPromisesOfSnapshotsAreNoticed(t *testing.T) {
+	kind(restoredDisks, snapshotMutants()...).Break(t)
+}
 
-func TestMutantsOfClusterImages(t *testing.T) { kind(clusterImages, clusterImageMutants()...).Break(t) }
+func TestPromisesOfClusterImagesAreNoticed(t *testing.T) {
+	kind(clusterImages, clusterImageMutants()...).Break(t)
+}
 
 // TestEveryPromiseHasAMutant finds the promises in the source of the world.
 func TestEveryPromiseHasAMutant(t *testing.T) {
