@@ -106,11 +106,15 @@ func (d *decision) startsAgain() bool {
 }
 
 // restartLacks adds to the message about a restart why it does not come yet. Where a line has no
-// room for that, the change itself is in status.restartAwaitingChanges alone.
+// room for that, what the change is, and then which it is, is in status.restartAwaitingChanges alone.
 func (d *decision) restartLacks(missing string) {
 	more := "; " + missing + ": it is restarted when that is there"
-	if len(d.awaiting) == 1 && len(d.restart.message)+len(more) > conditions.Line {
-		d.restart.message = waitsForStart(d.awaiting[0].Path)
+	if len(d.awaiting) == 1 {
+		for _, shorter := range []string{waitsForStart(d.awaiting[0].Path), "a change waits for the next start of the machine"} {
+			if len(d.restart.message)+len(more) > conditions.Line {
+				d.restart.message = shorter
+			}
+		}
 	}
 	d.restart.message += more
 }

@@ -27,3 +27,16 @@ func TestRestartSaysWhatIsMissing(t *testing.T) {
 		}
 	}
 }
+
+// Where there is no room for the path of the change either, that is left to
+// status.restartAwaitingChanges.
+func TestRestartSaysWhatIsMissingBesideALongPath(t *testing.T) {
+	lacks := "there is no Secret web-init of spec.cloudInit.userDataFrom.secretRef"
+	var d decision
+	d.awaiting = []spec.AwaitingChange{{Path: "spec.vm.disks[0].volumeClaimTemplate.spec.resources.requests[storage]"}}
+	d.restart.message = waitsForStart(d.awaiting[0].Path)
+	d.restartLacks(lacks)
+	if m := d.restart.message; len(m) > conditions.Line || !strings.Contains(m, "waits for the next start") || !strings.Contains(m, lacks) {
+		t.Errorf("%d bytes: %s", len(m), m)
+	}
+}
