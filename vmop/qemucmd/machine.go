@@ -68,7 +68,8 @@ type Machine struct {
 	Outputs int `json:"outputs,omitempty"`
 	// Serial is the first serial port; nil leaves it unconnected.
 	Serial *Socket `json:"serial,omitempty"`
-	// Monitor is the QMP control socket, on which QEMU listens.
+	// Monitor is the QMP control socket, on which QEMU listens. If it is passed as a descriptor, QEMU
+	// waits for its client, and says so at its standard error, before it goes on to start.
 	Monitor Socket `json:"monitor"`
 	// ToolMonitor is a second QMP socket, for users and their tools: a monitor serves one client at
 	// a time, and the first is the supervisor's.

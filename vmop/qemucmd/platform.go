@@ -41,16 +41,24 @@ func (b *builder) sandbox() {
 	})
 }
 
-func listen(s Socket) []Prop {
+func listen(s Socket) []Prop { return server(s, false) }
+
+// server returns the properties of a socket on which QEMU listens, and where it waits for a client
+// before it goes on to start.
+func server(s Socket, wait bool) []Prop {
 	address := Prop{"path", Str(s.Path)}
 	if s.FD != 0 {
 		address = Prop{"fd", FD(s.FD)}
 	}
-	return []Prop{address, {"server", Bool(true)}, {"wait", Bool(false)}}
+	return []Prop{address, {"server", Bool(true)}, {"wait", Bool(wait)}}
 }
 
 func (b *builder) monitor() {
-	b.chardev("socket", "charmonitor", "QEMU is controlled here", listen(b.m.Monitor)...)
+	// While it starts, QEMU moves monitors to a thread of their own. A client that its main thread
+	// accepts at that moment is read from by both, which ended QEMU 7.2 on busy hosts now and then
+	// (json-parser.c: parse_object: Assertion). One that it waits for was accepted before.
+	wait := b.m.Monitor.FD != 0
+	b.chardev("socket", "charmonitor", "QEMU is controlled here", server(b.m.Monitor, wait)...)
 	b.add(Option{
 		Flag: "-mon", ID: "monitor",
 		Props: []Prop{{"chardev", Ref("charmonitor")}, {"mode", Str("control")}},

@@ -177,8 +177,14 @@ func launch(ctx context.Context, m qemucmd.Machine, h qemucmd.Host) (running, er
 				errs = append(errs, fmt.Errorf("%s: %w", c.Path, err))
 			}
 		}
+		var said strings.Builder
+		for line := range strings.Lines(stderr.String()) {
+			if !strings.Contains(line, "info: QEMU waiting for connection on: ") { // of its monitor's client
+				said.WriteString(line)
+			}
+		}
 		// QEMU tells AMD guests about hyperthreads in a way of its own.
-		if s := stderr.String(); s != "" && !strings.Contains(s, "topoext") {
+		if s := said.String(); s != "" && !strings.Contains(s, "topoext") {
 			errs = append(errs, fmt.Errorf("qemu is not content: %s", s))
 		}
 		return errors.Join(errs...)

@@ -227,7 +227,8 @@ func (x *exporter) start(ctx context.Context, image *os.File, facts runnerconfig
 	args := []string{
 		"-machine", "none", "-nodefaults", "-no-user-config", "-display", "none",
 		"-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
-		"-chardev", fmt.Sprintf("socket,id=monitor,fd=%d,server=on,wait=off", monitorFD), "-mon", "chardev=monitor,mode=control",
+		// It waits for us for the reason that it does with a machine's monitor: see package qemucmd.
+		"-chardev", fmt.Sprintf("socket,id=monitor,fd=%d,server=on,wait=on", monitorFD), "-mon", "chardev=monitor,mode=control",
 		"-add-fd", fmt.Sprintf("fd=%d,set=%d", monitorFD+1, exportSet),
 	}
 	x.qemu, err = startChild("qemu", x.o.QEMU, args, []*os.File{monitor, image}, func(source, text string) { x.message(LevelInfo, "%s: %s", source, text) })

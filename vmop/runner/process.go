@@ -35,11 +35,18 @@ type child struct {
 // keeps the pipe open.
 const outputGrace = 2 * time.Second
 
+// awaitsMonitor is in what QEMU says when it waits for the client of its monitor, which is the
+// runner.
+const awaitsMonitor = ": info: QEMU waiting for connection on: "
+
 // startChild starts a process in its own process group, so that a Ctrl-C at the terminal reaches
 // only the runner. When the runner ends, even if it is killed, the kernel sends the child SIGTERM.
 func startChild(name, executable string, args []string, files []*os.File, line func(source, text string)) (*child, error) {
 	c := &child{name: name, done: make(chan struct{}), tail: &tail{}}
 	out := &lineWriter{line: func(text string) {
+		if strings.Contains(text, awaitsMonitor) {
+			return
+		}
 		c.tail.add(printable(text))
 		line(name, text)
 	}}

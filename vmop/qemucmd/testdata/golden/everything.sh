@@ -3,7 +3,7 @@
   -no-user-config \
   -nodefaults \
   -sandbox on,obsolete=deny,elevateprivileges=deny,spawn=allow,resourcecontrol=deny \
-  -chardev socket,id=charmonitor,fd=3,server=on,wait=off \
+  -chardev socket,id=charmonitor,fd=3,server=on,wait=on \
   -mon id=monitor,chardev=charmonitor,mode=control \
   -chardev socket,id=chartools,path=/run/every/qmp.sock,server=on,wait=off \
   -mon id=tools,chardev=chartools,mode=control \
