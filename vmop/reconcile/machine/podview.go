@@ -191,6 +191,14 @@ const maxQEMUStatus = 64
 // there was no memory left.
 const reasonOOMKilled = "OOMKilled"
 
+// reasonContainerStatusUnknown is the kubelet's reason for a container that the runtime does not
+// know any more, and reasonUnknown is containerd's for one that it knows and whose end it has
+// missed: all processes of the node have ended with it, or without it.
+const (
+	reasonContainerStatusUnknown = "ContainerStatusUnknown"
+	reasonUnknown                = "Unknown"
+)
+
 // fromContainer takes what the runner wrote, else what the kubelet reports. A cause for the whole
 // pod, such as an eviction, takes precedence.
 func (e *podEnd) fromContainer(t *corev1.ContainerStateTerminated) {
@@ -208,6 +216,8 @@ func (e *podEnd) fromContainer(t *corev1.ContainerStateTerminated) {
 		e.cause, e.message = reasonOOMKilled, o.Message
 	case told:
 		e.cause, e.message, e.failure = string(o.Cause), o.Message, o.Cause.Failure()
+	case t.Reason == reasonUnknown || t.Reason == reasonContainerStatusUnknown:
+		e.cause, e.message = reasonContainerStatusUnknown, "its node does not know how the runner ended, as when it has lost its power or was restarted"
 	default:
 		e.cause, e.failure = t.Reason, t.ExitCode != 0
 		if e.message = strings.TrimSpace(t.Message); e.message == "" {

@@ -683,6 +683,11 @@ func TestPodProblems(t *testing.T) {
 		{corev1.PodStatus{Phase: corev1.PodFailed, Reason: "DeadlineExceeded"}, spec.ReasonPodFinished, "DeadlineExceeded", "DeadlineExceeded"},
 		{corev1.PodStatus{Phase: corev1.PodFailed}, spec.ReasonPodFinished, "did not say why", "PodFailed"},
 		{terminated("OOMKilled", "", 137), spec.ReasonPodFinished, "OOMKilled: its node ran out of memory, and it needs up to ", "OOMKilled"},
+		{terminated("Unknown", "", 255), spec.ReasonPodFinished, "ContainerStatusUnknown: its node does not know how the runner ended", "ContainerStatusUnknown"},
+		{
+			terminated("ContainerStatusUnknown", "The container could not be located when the pod was terminated", 137),
+			spec.ReasonPodFinished, "ContainerStatusUnknown: its node does not know how the runner ended", "ContainerStatusUnknown",
+		},
 		{terminated("ContainerCannotRun", "no such file", 128), spec.ReasonPodFinished, "ContainerCannotRun: no such file", "ContainerCannotRun"},
 		{terminated("Error", outcome(runnerconfig.CauseStartFailure), 1), spec.ReasonPodFinished, "start-failure: it ended", "StartFailure"},
 	}
