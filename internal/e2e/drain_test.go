@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/vmop/sdk/internal/node"
 	"github.com/vmop/sdk/internal/testbin"
@@ -39,8 +40,23 @@ func TestDrain(t *testing.T) {
 	}
 	name := strings.TrimSpace(kubectl(t, "get", "nodes", "-o", "jsonpath={.items[0].metadata.name}"))
 	t.Cleanup(func() { kubectl(t, "uncordon", name) })
-	kubectl(t, "drain", name, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout="+patience.String(),
-		"--pod-selector=app.kubernetes.io/name=vm-runner")
+	drain := func(more ...string) {
+		t.Helper()
+		begin := time.Now()
+		kubectl(t, append([]string{"drain", name, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=" + patience.String()}, more...)...)
+		t.Logf("kubectl drain %s took %s", strings.Join(more, " "), time.Since(begin).Round(time.Second))
+	}
+
+	// The operator is on the node, too, and is evicted with the machine.
+	before := podUID(t)
+	drain()
+	kubectl(t, "uncordon", name)
+	awaitOtherPod(t, before)
+	again()
+
+	// As if the operator were on another node, it is left there.
+	c = console(t, "tiny")
+	drain("--pod-selector=app.kubernetes.io/name=vm-runner")
 	if _, err := c.Expect(withPatience(t), "power button, shutting down"); err != nil {
 		t.Errorf("the guest was not asked to shut down: %v", err)
 	}

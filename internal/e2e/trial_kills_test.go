@@ -12,6 +12,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -46,9 +47,9 @@ const (
 	watchQEMUs = `while [ -e /run/vmop-trial ]; do q=$(` + listQEMUs + `); case $q in *cmdline*cmdline*) echo $q;; esac; sleep 0.2; done`
 )
 
-// neverTwo watches until the test ends that the node has no two QEMUs of the machine at
-// a time.
-func neverTwo(t *testing.T) {
+// neverTwo watches, until end is called or the test ends, that the node has no two QEMUs
+// of the machine at a time.
+func neverTwo(t *testing.T) (end func()) {
 	t.Helper()
 	onNode(t, "touch", "/run/vmop-trial")
 	type watched struct {
@@ -60,7 +61,7 @@ func neverTwo(t *testing.T) {
 		seen, err := theNode.Run(context.Background(), "sh", "-c", watchQEMUs)
 		out <- watched{seen, err}
 	}()
-	t.Cleanup(func() {
+	end = sync.OnceFunc(func() {
 		select {
 		case w := <-out:
 			t.Errorf("nobody has watched to the end: %v\n%s", w.err, w.seen)
@@ -72,6 +73,8 @@ func neverTwo(t *testing.T) {
 			t.Errorf("two QEMUs of the machine at a time: %v\n%s", w.err, w.seen)
 		}
 	})
+	t.Cleanup(end)
+	return end
 }
 
 // kill ends processes of the node for whose end nothing was prepared.

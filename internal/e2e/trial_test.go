@@ -21,9 +21,15 @@ import (
 func TestTrial(t *testing.T) {
 	install(t)
 	t.Cleanup(func() { operate(t, theOperator) })
-	neverTwo(t)
+	end := neverTwo(t)
 	apply(t, trialMachine(t))
 	program := buildCLI(t)
+	run := func(name string, part func(*testing.T)) {
+		t.Run(name, func(t *testing.T) {
+			explainOnFailure(t)
+			part(t)
+		})
+	}
 	for _, part := range []struct {
 		name string
 		run  func(*testing.T)
@@ -39,12 +45,13 @@ func TestTrial(t *testing.T) {
 		{"a definition deleted", definitionDeleted},
 		{"rights and settings", rightsPortsImages},
 		{"a node that does not report", nodeSilent},
+		{"a container runtime that is killed", runtimeKilled},
+		{"an API server that is away", serverAway},
 	} {
-		t.Run(part.name, func(t *testing.T) {
-			explainOnFailure(t)
-			part.run(t)
-		})
+		run(part.name, part.run)
 	}
+	end() // whoever watches is on the node
+	run("a power cut", powerCut)
 	kubectl(t, "delete", "vm", "-n", namespace, "tiny", "--wait=true")
 	gone(t, "pod/tiny")
 	t.Run("a machine that takes its disks with it", disksGo)
@@ -79,16 +86,18 @@ func ready(t *testing.T) *tinyguest.Console {
 	return console(t, "tiny")
 }
 
-// mark has the guest write a word of ten letters, and marked holds its disk against it.
-func mark(t *testing.T, c *tinyguest.Console, word string) {
+// mark has the guest write a few words, and marked holds its disk against them. Where one pod's
+// guest is asked several times, they are of different lengths: a console begins with what was
+// said before, and so with the answers to the same questions.
+func mark(t *testing.T, c *tinyguest.Console, words string) {
 	t.Helper()
-	say(t, c, fmt.Sprintf("write vda %d %s", guestOffset, word))
+	say(t, c, fmt.Sprintf("write vda %d %s", guestOffset, words))
 }
 
-func marked(t *testing.T, c *tinyguest.Console, word string) {
+func marked(t *testing.T, c *tinyguest.Console, words string) {
 	t.Helper()
-	if got := say(t, c, fmt.Sprintf("read vda %d %d", guestOffset, len(word))); !strings.Contains(got, word) {
-		t.Errorf("the guest's disk has %q, want %q", got, word)
+	if got := say(t, c, fmt.Sprintf("read vda %d %d", guestOffset, len(words))); !strings.Contains(got, words) {
+		t.Errorf("the guest's disk has %q, want %q", got, words)
 	}
 }
 

@@ -88,7 +88,7 @@ func (n *Node) StartCSI(ctx context.Context, cacheDir string) error {
 			return err
 		}
 	}
-	return n.await(ctx, driver, csiDriver, func(ctx context.Context) error {
+	return n.await(ctx, driver, func(ctx context.Context) error {
 		known, err := n.Client.StorageV1().CSINodes().Get(ctx, Name, metav1.GetOptions{})
 		if err == nil && !slices.ContainsFunc(known.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == CSIDriver }) {
 			err = errors.New("the kubelet does not know it")

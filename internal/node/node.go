@@ -57,10 +57,9 @@ type Node struct {
 
 	mu        sync.Mutex
 	processes []*child.Process // in the order of their start; the first has the namespaces
-	kubelet   struct {
-		process *child.Process
-		args    []string
-	}
+	// programs are those within the node, in the order of their start.
+	programs            []*program
+	containerd, kubelet *program
 }
 
 //go:embed setup.sh
@@ -150,15 +149,11 @@ func (n *Node) startContainerd(ctx context.Context, deviceOwnership bool) error 
 	if err != nil {
 		return err
 	}
-	p, err := n.startInside("containerd", "containerd", "--config", config, "--log-level", "warn")
+	n.containerd, err = n.startInside("containerd", "containerd", "--config", config, "--log-level", "warn")
 	if err != nil {
 		return err
 	}
-	err = n.await(ctx, p, "containerd", func(ctx context.Context) error {
-		_, err := n.run(ctx, "ctr", "version")
-		return err
-	})
-	if err != nil {
+	if err := n.awaitContainerd(ctx); err != nil {
 		return err
 	}
 	return n.Import(ctx, ociimage.Image{
@@ -185,9 +180,9 @@ func (n *Node) startKubelet(ctx context.Context) error {
 	if err := writeFiles(map[string]string{configFile: config}); err != nil {
 		return err
 	}
-	n.kubelet.args = []string{n.Programs().Path(controlplane.Kubelet), "--config=" + configFile, "--kubeconfig=" + kubelet.Kubeconfig,
-		"--hostname-override=" + Name, "--node-ip=" + address.String()}
-	if n.kubelet.process, err = n.startInside("kubelet", n.kubelet.args...); err != nil {
+	n.kubelet, err = n.startInside("kubelet", n.Programs().Path(controlplane.Kubelet), "--config="+configFile, "--kubeconfig="+kubelet.Kubeconfig,
+		"--hostname-override="+Name, "--node-ip="+address.String())
+	if err != nil {
 		return err
 	}
 	// The conntrack limits would be settings of the whole host.
@@ -197,8 +192,15 @@ func (n *Node) startKubelet(ctx context.Context) error {
 	return err
 }
 
+func (n *Node) awaitContainerd(ctx context.Context) error {
+	return n.await(ctx, n.containerd, func(ctx context.Context) error {
+		_, err := n.run(ctx, "ctr", "version")
+		return err
+	})
+}
+
 func (n *Node) awaitReady(ctx context.Context) error {
-	return n.await(ctx, nil, "kubelet", func(ctx context.Context) error {
+	return n.await(ctx, n.kubelet, func(ctx context.Context) error {
 		node, err := n.Client.CoreV1().Nodes().Get(ctx, Name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -215,11 +217,9 @@ func (n *Node) awaitReady(ctx context.Context) error {
 	})
 }
 
-func (n *Node) await(ctx context.Context, p *child.Process, name string, ask func(context.Context) error) error {
-	var ended <-chan struct{}
-	if p != nil {
-		ended = p.Done()
-	}
+// await repeats a question until it has a good answer, unless the program ends that is to give it.
+func (n *Node) await(ctx context.Context, p *program, ask func(context.Context) error) error {
+	process := p.process
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -228,10 +228,10 @@ func (n *Node) await(ctx context.Context, p *child.Process, name string, ask fun
 			return nil
 		}
 		select {
-		case <-ended:
-			return fmt.Errorf("%s ended: %w; the end of its log:\n%s", name, p.Ended(), p.Tail())
+		case <-process.Done():
+			return fmt.Errorf("%s ended: %w; the end of its log:\n%s", p.name, process.Ended(), process.Tail())
 		case <-ctx.Done():
-			return fmt.Errorf("%s: %w: %w; the end of its log:\n%s", name, err, ctx.Err(), n.Log(name))
+			return fmt.Errorf("%s: %w: %w; the end of its log:\n%s", p.name, err, ctx.Err(), n.Log(p.name))
 		case <-tick.C:
 		}
 	}
@@ -310,12 +310,29 @@ func (n *Node) inside(args ...string) []string {
 	return append([]string{"--target", strconv.Itoa(n.processes[0].PID()), "--mount", "--net", "--uts", "--ipc", "--pid", "--"}, args...)
 }
 
-func (n *Node) startInside(name string, args ...string) (*child.Process, error) {
-	err := n.start(child.Command{Name: name, Path: "nsenter", Args: n.inside(args...), Dir: n.slot.dir})
-	if err != nil {
+// program is one within the node. Its process is nil while it is not to run.
+type program struct {
+	name    string
+	args    []string
+	process *child.Process
+}
+
+func (n *Node) startInside(name string, args ...string) (*program, error) {
+	p := &program{name: name, args: args}
+	if err := n.startAgain(p); err != nil {
 		return nil, err
 	}
-	return n.processes[len(n.processes)-1], nil
+	n.programs = append(n.programs, p)
+	return p, nil
+}
+
+func (n *Node) startAgain(p *program) error {
+	err := n.start(child.Command{Name: p.name, Path: "nsenter", Args: n.inside(p.args...), Dir: n.slot.dir})
+	if err != nil {
+		return err
+	}
+	p.process = n.processes[len(n.processes)-1]
+	return nil
 }
 
 // Run runs a command in the namespaces of the node and returns its output.
