@@ -15,17 +15,18 @@ import (
 // and the machine has to notice when it appears or is bound. What is kept of each kind is defined
 // by package reconcile, whose decisions depend on it.
 func cacheOptions(namespaces, without []string, kinds []registration) cache.Options {
-	// Cached objects are never modified, so they need not be copied.
+	// Cached objects are never modified, so they need not be copied, and may have parts in common.
+	common := newSharing()
 	o := cache.Options{
 		DefaultUnsafeDisableDeepCopy: new(true),
 		// A kind without a registered watch must not be watched by accident.
 		ReaderFailOnMissingInformer: true,
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}:                   {Label: labels.SelectorFromSet(podLabels()), Transform: condensed(machinekind.CondensePod)},
+			&corev1.Pod{}:                   {Label: labels.SelectorFromSet(podLabels()), Transform: condensed(common.pod)},
 			&corev1.ConfigMap{}:             {Label: labels.SelectorFromSet(objectLabels()), Transform: condensed(machinekind.CondenseConfigMap)},
 			&corev1.Service{}:               {Label: labels.SelectorFromSet(objectLabels()), Transform: condensed(machinekind.CondenseService)},
 			&corev1.Secret{}:                {Label: watchedSecrets(), Transform: condensed(machinekind.CondenseSecret)},
-			&corev1.PersistentVolumeClaim{}: {Transform: condensed(machinekind.CondenseClaim)},
+			&corev1.PersistentVolumeClaim{}: {Transform: condensed(common.claim)},
 		},
 	}
 	for _, r := range kinds {

@@ -138,7 +138,8 @@ func measured(what, url, machines string) error {
 	if f.Resident, err = resident(); err != nil {
 		return err
 	}
-	runtime.GC() // what pools keep goes with the second one
+	time.Sleep(3 * time.Second) // what was read is let go by those who have read it
+	runtime.GC()                // what pools keep goes with the second one
 	runtime.GC()
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
