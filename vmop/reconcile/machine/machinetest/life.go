@@ -197,7 +197,8 @@ func (w *world) finish(pod *corev1.Pod, cause runnerconfig.Cause) {
 func (w *world) ended(pod *corev1.Pod, failed bool) {
 	vm := get[*spec.VirtualMachine](w, theVM)
 	if vm != nil && pod.DeletionTimestamp == nil && len(pod.OwnerReferences) > 0 && pod.OwnerReferences[0].UID == vm.UID {
-		w.lastEnds[pod.UID] = end{w.now, failed, vm.Generation}
+		// The operator learns of a start that was asked for before as if it had been since.
+		w.lastEnds[pod.UID] = end{w.now, failed && !startOutstanding(vm), vm.Generation}
 	}
 }
 

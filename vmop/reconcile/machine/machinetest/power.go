@@ -2,6 +2,7 @@ package machinetest
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile/machine"
@@ -17,6 +18,10 @@ func manual(p spec.RunPolicy) bool {
 func outstanding(vm *spec.VirtualMachine) bool {
 	request := vm.Annotations[names.AnnotationPowerRequest]
 	return request != "" && (vm.Status.Power == nil || vm.Status.Power.Request != request)
+}
+
+func startOutstanding(vm *spec.VirtualMachine) bool {
+	return outstanding(vm) && strings.HasPrefix(vm.Annotations[names.AnnotationPowerRequest], string(machine.VerbStart))
 }
 
 func (w *world) ask(vm *spec.VirtualMachine) {
