@@ -101,6 +101,11 @@ func (w *world) copyPod() {
 	}
 	pod.UID, pod.OwnerReferences, pod.Spec.NodeName, pod.Status, pod.DeletionTimestamp = "", nil, "", corev1.PodStatus{}, nil
 	w.put(thePod, pod)
+	// An operator that has not seen yet that the machine is gone takes the copy for its pod.
+	vm, seen := get[*spec.VirtualMachine](w, theVM), cached[*spec.VirtualMachine](w, theVM)
+	if copied := get[*corev1.Pod](w, thePod); vm == nil && seen != nil && copied.Annotations[names.AnnotationMadeFor] == string(seen.UID) {
+		w.orphans[copied.UID] = true
+	}
 }
 
 // collectOrphans models the garbage collector, which removes the owner of the machine's objects.
