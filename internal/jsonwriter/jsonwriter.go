@@ -14,8 +14,8 @@ type Writer struct {
 	err error
 }
 
-// New returns a writer with an initial capacity in bytes.
-func New(room int) *Writer { return &Writer{out: make([]byte, 0, room)} }
+// New returns a writer that appends to what was begun, or to an empty slice with room.
+func New(begun []byte) *Writer { return &Writer{out: begun} }
 
 // Result returns what was written, and the first error.
 func (w *Writer) Result() ([]byte, error) { return w.out, w.err }
@@ -104,12 +104,6 @@ func (w *Writer) Raw(raw json.RawMessage) {
 	compact, err := json.Marshal(raw)
 	w.Fail(err)
 	w.out = append(w.out, compact...)
-}
-
-// Written writes a value that a Writer has written.
-func (w *Writer) Written(value []byte) {
-	w.comma()
-	w.out = append(w.out, value...)
 }
 
 // Strings writes a map, sorted by its keys.

@@ -26,7 +26,7 @@ func TestValuesAreThoseOfJSON(t *testing.T) {
 			rapid.MapOf(text, text).Draw(t, "strings"), rapid.SliceOfN(text, 1, 3).Draw(t, "items"),
 			json.RawMessage(rapid.SampledFrom([]string{"{}", `{ "a": "<" }`, "[1, 2]", "null", "7"}).Draw(t, "raw")), nil,
 		}
-		w := jsonwriter.New(rapid.IntRange(0, 100).Draw(t, "room"))
+		w := jsonwriter.New(make([]byte, 0, rapid.IntRange(0, 100).Draw(t, "room")))
 		w.Open('{')
 		w.Text("text", v.Text)
 		w.Number("number", v.Number)
@@ -53,7 +53,7 @@ func TestValuesAreThoseOfJSON(t *testing.T) {
 }
 
 func TestWhatIsNoJSONIsAnError(t *testing.T) {
-	w := jsonwriter.New(0)
+	w := jsonwriter.New(nil)
 	w.Raw(json.RawMessage("{"))
 	if _, err := w.Result(); err == nil {
 		t.Error("no error")

@@ -41,7 +41,7 @@ func Stamp(o Object, more ...[]byte) {
 // about a machine creates, is written without reflection.
 func encoded(o Object) []byte {
 	if cm, ok := o.(*corev1.ConfigMap); ok && cm.Data == nil && cm.BinaryData == nil && cm.Immutable == nil && onlyNamed(&cm.ObjectMeta) {
-		w := jsonwriter.New(1024)
+		w := jsonwriter.New(make([]byte, 0, 1024))
 		w.Open('{')
 		w.Text("kind", cm.Kind)
 		w.Text("apiVersion", cm.APIVersion)

@@ -9,7 +9,12 @@ import (
 // JSON returns the same bytes as encoding/json in a fraction of the time: every decision about a
 // machine encodes its configuration to detect changes.
 func (c *Config) JSON() ([]byte, error) {
-	w := jsonwriter.New(2048) // more than most need
+	return c.AppendJSON(make([]byte, 0, 2048)) // more than most need
+}
+
+// AppendJSON appends what [Config.JSON] returns to b.
+func (c *Config) AppendJSON(b []byte) ([]byte, error) {
+	w := jsonwriter.New(b)
 	w.Open('{')
 	w.Key("/Runner")
 	c.Runner.write(w)

@@ -199,14 +199,12 @@ func (d *decision) notedDocuments(applied string) (note string, wanted *corev1.C
 }
 
 func configSource(config *runnerconfig.Config, logging string) ([]byte, error) {
-	data, err := config.JSON()
+	out := append(make([]byte, 0, 2048), `{"Config":`...) // more than most need
+	out, err := config.AppendJSON(out)
 	if err != nil {
 		return nil, err
 	}
-	w := jsonwriter.New(len(data) + len(logging) + 64)
-	w.Open('{')
-	w.Key("Config")
-	w.Written(data)
+	w := jsonwriter.New(out)
 	w.Key("Logging")
 	w.String(logging)
 	w.Close('}')

@@ -28,19 +28,22 @@ func Defaulted(vm *spec.VirtualMachine) *spec.VirtualMachine {
 	return out
 }
 
-// CopySpec makes a copy of a specification that shares only the documents for cloud-init, which
-// are long and never modified.
+// CopySpec makes a copy of a specification that shares only what is never modified: the load
+// balancer's service, and the documents for cloud-init, which are long.
 func CopySpec(in, out *spec.VirtualMachineSpec) {
+	short := *in
+	short.LoadBalancerService = nil
 	c := in.CloudInit
-	if c == nil || c.UserData == nil && c.NetworkConfig == nil {
-		in.DeepCopyInto(out)
-		return
+	if c != nil {
+		without := *c
+		without.UserData, without.NetworkConfig = nil, nil
+		short.CloudInit = &without
 	}
-	short, without := *in, *c
-	without.UserData, without.NetworkConfig = nil, nil
-	short.CloudInit = &without
 	short.DeepCopyInto(out)
-	out.CloudInit.UserData, out.CloudInit.NetworkConfig = c.UserData, c.NetworkConfig
+	out.LoadBalancerService = in.LoadBalancerService
+	if c != nil {
+		out.CloudInit.UserData, out.CloudInit.NetworkConfig = c.UserData, c.NetworkConfig
+	}
 }
 
 // ForgetFormerImage removes the image that [Defaulted] sets where the manifest names none.
