@@ -156,7 +156,8 @@ func (w *clusterWorld) operate(k modelKey) {
 
 func (w *clusterWorld) request(k modelKey, operation string, force bool) {
 	w.asked++
-	o := ownKind(k.namespace, spec.KindOperation, fmt.Sprintf("%s-%d", k.name, w.asked))
+	// Of two that are made in one second, which is later is known by their names only.
+	o := ownKind(k.namespace, spec.KindOperation, fmt.Sprintf("%s-%04d", k.name, w.asked))
 	o.SetGeneration(1)
 	o.Object["spec"] = map[string]any{"type": operation, "virtualMachineName": k.name, "force": force}
 	w.note("somebody asks for %s: %v", o.GetName(), o.Object["spec"])
