@@ -27,6 +27,8 @@ const (
 type lastRequest struct {
 	operation modelKey
 	upsets    int
+	// second is when it was made; API servers know no more of the time.
+	second time.Time
 }
 
 // lastEnd is what the last end of a guest means for its machine, if nothing has happened
@@ -156,14 +158,17 @@ func (w *clusterWorld) operate(k modelKey) {
 
 func (w *clusterWorld) request(k modelKey, operation string, force bool) {
 	w.asked++
-	// Of two that are made in one second, which is later is known by their names only.
-	o := ownKind(k.namespace, spec.KindOperation, fmt.Sprintf("%s-%04d", k.name, w.asked))
+	o := ownKind(k.namespace, spec.KindOperation, fmt.Sprintf("%s-%d", k.name, w.asked))
 	o.SetGeneration(1)
 	o.Object["spec"] = map[string]any{"type": operation, "virtualMachineName": k.name, "force": force}
 	w.note("somebody asks for %s: %v", o.GetName(), o.Object["spec"])
 	w.api.put(keyOf(o), o.Object)
 	w.upsets[k]++
-	w.last[k] = lastRequest{keyOf(o), w.upsets[k]}
+	last := lastRequest{keyOf(o), w.upsets[k], w.now.Truncate(time.Second)}
+	if w.last[k].second.Equal(last.second) {
+		last.upsets = -1 // nobody knows which of both is the last
+	}
+	w.last[k] = last
 }
 
 // changeClass is an administrator who makes the class, changes or deletes it.

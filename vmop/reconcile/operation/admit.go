@@ -41,6 +41,10 @@ func (d *decision) admit(active *spec.VirtualMachineOperation, ends bool) {
 		case begun || d.busy && supersedes(o, active):
 			// Decided again when the present writes are observed.
 			d.plan.WakeAt(d.s.Now.Add(settleRetry))
+		case active == nil && d.overtaking(o) != nil:
+			later := d.overtaking(o)
+			d.finish(o, spec.OperationFailed, conditions.ReasonNotReadyToBeExecuted,
+				fmt.Sprintf("operation %s (%s) was created later and has begun before it; create another one", later.Name, text(later)))
 		case active == nil:
 			d.begin(o)
 			begun = true
@@ -51,6 +55,17 @@ func (d *decision) admit(active *spec.VirtualMachineOperation, ends bool) {
 			other()
 		}
 	}
+}
+
+// overtaking returns an operation that was created later and has begun, as when the refusal of
+// the earlier one was refused itself: what was asked for last would not be so in the end.
+func (d *decision) overtaking(o *spec.VirtualMachineOperation) *spec.VirtualMachineOperation {
+	for _, other := range d.all {
+		if other.Status.StartTime != nil && other.CreationTimestamp.After(o.CreationTimestamp.Time) {
+			return other
+		}
+	}
+	return nil
 }
 
 type refusal struct {

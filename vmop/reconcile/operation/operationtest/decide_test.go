@@ -108,6 +108,27 @@ func TestSupersede(t *testing.T) {
 	}
 }
 
+// An operation that could not be refused in time does not undo what a later one has done.
+func TestOvertakenOperation(t *testing.T) {
+	for _, tt := range []struct {
+		created time.Duration
+		phase   spec.OperationPhase
+	}{{-time.Second, spec.OperationFailed}, {0, spec.OperationInProgress}, {time.Second, spec.OperationInProgress}} {
+		w := newWorld()
+		w.settled("a", spec.RunPolicyManual, spec.PhaseStopped)
+		w.addOperation("y", "a", spec.OperationStop, false)
+		y, now := w.truth.ops["y"], metav1.NewTime(w.Now)
+		y.Status.Phase, y.Status.StartTime, y.Status.CompletionTime = spec.OperationCompleted, &now, &now
+		w.addOperation("x", "a", spec.OperationStart, false)
+		x := w.truth.ops["x"]
+		x.CreationTimestamp.Time = y.CreationTimestamp.Add(tt.created)
+		w.run("a")
+		if x = w.truth.ops["x"]; x.Status.Phase != tt.phase || (w.signals[x.UID] == 1) != (tt.phase == spec.OperationInProgress) {
+			t.Errorf("created after %v: %s (%s), told %d times", tt.created, x.Status.Phase, reasonOf(x), w.signals[x.UID])
+		}
+	}
+}
+
 // What a machine does with each operation, up to the end.
 func TestOperationsAreCarriedOut(t *testing.T) {
 	for _, policy := range []spec.RunPolicy{"", spec.RunPolicyManual} {
