@@ -100,7 +100,14 @@ const (
 	// pod. Changing it makes the kubelet bring mounted files up to date at once
 	// rather than within a minute or two.
 	AnnotationConfigVersion = "vmrunner.jdrupes.org/cmVersion"
-	// AnnotationDisplayVersion does the same for the display secret.
+	// AnnotationRefreshed is changed, on a pod, for the same reason while its runner
+	// does not follow a change: the kubelet may have read an old ConfigMap, as after
+	// an outage of the API server. Its value is the resource version of the
+	// ConfigMap, how often it was changed since the pod was told of that, and when
+	// it was changed last.
+	AnnotationRefreshed = GroupPrefix + "refreshed"
+	// AnnotationDisplayVersion does what AnnotationConfigVersion does for the
+	// display secret.
 	AnnotationDisplayVersion = "vmrunner.jdrupes.org/dpVersion"
 	// AnnotationCertificate names, on a pod, the Secret with the certificate of its
 	// display, if the operator has made that.

@@ -24,7 +24,7 @@ func CondensePod(pod *corev1.Pod) *corev1.Pod {
 		names.LabelImage, names.LabelClusterImage, names.LabelImageServer, names.LabelAttachment,
 	)
 	c.Annotations = picked(pod.Annotations,
-		names.AnnotationApplied, names.AnnotationStarted, names.AnnotationConfigVersion,
+		names.AnnotationApplied, names.AnnotationStarted, names.AnnotationConfigVersion, names.AnnotationRefreshed,
 		names.AnnotationDisplayVersion, names.AnnotationRequests, names.AnnotationDataOwner,
 		names.AnnotationForceStop, names.AnnotationPowerRequest, names.AnnotationPassedOn, names.AnnotationMadeFor,
 		names.AnnotationOrphaned, names.AnnotationAdopted, names.AnnotationCertificate, names.AnnotationUserData,

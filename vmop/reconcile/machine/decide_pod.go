@@ -256,6 +256,9 @@ func (d *decision) annotatePod() {
 			}
 			annotations[key] = new(version)
 		}
+		if again := d.refresh(); again != "" {
+			note(names.AnnotationRefreshed, again)
+		}
 		note(names.AnnotationConfigVersion, d.s.ConfigMap.ResourceVersion)
 		if d.secret != nil {
 			note(names.AnnotationDisplayVersion, d.secret.ResourceVersion)

@@ -176,12 +176,18 @@ func (d *decision) followed() int64 {
 	return c.ObservedGeneration
 }
 
+// lags reports whether the runner does not know the specification of its machine yet.
+func (d *decision) lags() bool {
+	follows := d.followed()
+	return follows > 0 && follows < d.s.VM.Generation && d.executing() && d.wanted()
+}
+
 // judgeRunner waits for the runner to read a change: until then its conditions are about the
 // former specification.
 func (d *decision) judgeRunner() {
-	if follows := d.followed(); follows > 0 && follows < d.s.VM.Generation && d.executing() && d.wanted() {
+	if d.lags() {
 		d.configuration.setWaiting(spec.ReasonConfigurationPending, named(names.KindPod, d.pod.pod.Name),
-			"the runner in pod %s does not know of generation %d yet, it follows generation %d; see the log of the pod if this lasts", d.pod.pod.Name, d.s.VM.Generation, follows)
+			"the runner in pod %s does not know of generation %d yet, it follows generation %d; see the log of the pod if this lasts", d.pod.pod.Name, d.s.VM.Generation, d.followed())
 	}
 }
 

@@ -2,10 +2,12 @@ package machinetest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
@@ -227,6 +229,54 @@ func TestChangeThatTheRunnerHasNotRead(t *testing.T) {
 	says(spec.ReasonConfigurationPending, "False")
 	w.follow(pod, g)
 	says(spec.ReasonConfigurationApplied, "True")
+}
+
+// While the runner does not follow a change, its pod is changed again, in pauses that grow,
+// and not for ever: the kubelet may have had an old ConfigMap when it was told. Another
+// change is told anew, and who follows is left alone.
+func TestPodIsRefreshedWhileItsRunnerLags(t *testing.T) {
+	w := newResizingWorld(func(string, int) int { return 0 }, machine.Decide)
+	for range 10 {
+		w.work()
+		w.pass(time.Second)
+	}
+	pod := get[*corev1.Pod](w, thePod)
+	w.follow(pod, w.guests[pod.UID])
+	change := func() {
+		vm := get[*spec.VirtualMachine](w, theVM)
+		vm.Spec.VM.PowerdownTimeout = new(*vm.Spec.VM.PowerdownTimeout + 1)
+		vm.Generation++
+		w.put(theVM, vm)
+	}
+	// after are the seconds after which the pod was changed once more.
+	after := func() (out []int) {
+		t.Helper()
+		for second := range 1000 {
+			w.observeAll()
+			plan := w.reconcile(false)
+			for _, a := range plan.Actions {
+				if a, is := a.(reconcile.AnnotatePod); is && a.Annotations[names.AnnotationConfigVersion] == nil {
+					out = append(out, second)
+				}
+			}
+			w.pass(time.Second)
+		}
+		return out
+	}
+	for range 2 {
+		change()
+		if got := after(); !slices.Equal(got, []int{6, 16, 36, 76, 156, 316}) {
+			t.Errorf("the pod is changed after %v seconds", got)
+		}
+	}
+	change()
+	w.observeAll()
+	w.reconcile(false)
+	pod = get[*corev1.Pod](w, thePod)
+	w.follow(pod, w.guests[pod.UID])
+	if got := after(); len(got) > 0 {
+		t.Errorf("the pod of a runner that follows is changed after %v seconds", got)
+	}
 }
 
 // A node that does not resize pods lets the guest grow as ever, and the machine says
