@@ -35,9 +35,12 @@ func runtimeKilled(t *testing.T) {
 // A guest runs on while there is no API server. A change that is made right after that
 // is said to be under way until the guest has it, however late its node is told.
 func serverAway(t *testing.T) {
+	before := podUID(t)
 	patch(t, `{"vm":{"currentCpus":1}}`)
-	applied(t)
+	kubectl(t, "delete", "pod", "-n", namespace, "tiny", "--wait=true")
+	awaitOtherPod(t, before)
 	mark(t, ready(t), "no API server")
+	applied(t)
 	before, qemu := podUID(t), theQEMU(t)
 	theNode.StopAPIServer()
 	time.Sleep(15 * time.Second)
