@@ -11,7 +11,7 @@ import (
 
 // A container runtime that is killed and started again changes nothing for the guest.
 func runtimeKilled(t *testing.T) {
-	mark(t, ready(t), "no runtime")
+	mark(t, ready(t), "no container runtime")
 	before, qemu := podUID(t), theQEMU(t)
 	if err := theNode.StopContainerd(); err != nil {
 		t.Fatal(err)
@@ -26,7 +26,7 @@ func runtimeKilled(t *testing.T) {
 		_, err := theNode.Kubectl(withPatience(t), "exec", "-n", namespace, "tiny", "--", "vmop-runner", "-version")
 		return err
 	})
-	marked(t, ready(t), "no runtime")
+	marked(t, ready(t), "no container runtime")
 	if podUID(t) != before || theQEMU(t) != qemu {
 		t.Errorf("beside another containerd the machine has pod %s and QEMU %s, had %s and %s", podUID(t), theQEMU(t), before, qemu)
 	}
