@@ -90,6 +90,20 @@ func portsTaken(t *testing.T) {
 	kubectl(t, "delete", "vm", "-n", ports, "--all", "--wait=true")
 }
 
+// undisturbed waits until the pod of the machine can be entered, and holds it to be the one
+// of before, with its QEMU and what the guest has written.
+func undisturbed(t *testing.T, words, pod, qemu string) {
+	t.Helper()
+	eventually(t, "the pod can be entered", func() error {
+		_, err := theNode.Kubectl(withPatience(t), "exec", "-n", namespace, "tiny", "--", "vmop-runner", "-version")
+		return err
+	})
+	marked(t, ready(t), words)
+	if podUID(t) != pod || theQEMU(t) != qemu {
+		t.Errorf("the machine has pod %s and QEMU %s, had %s and %s", podUID(t), theQEMU(t), pod, qemu)
+	}
+}
+
 // The pod of a machine that a taint ends, on a node that does not report any more, may
 // run: the machine says so, runs on nowhere else, and runs again, with its disk, when
 // the node is back. A kubelet that only ends and begins anew changes nothing.
@@ -115,14 +129,7 @@ func nodeSilent(t *testing.T) {
 	}
 	stop()
 	start()
-	eventually(t, "the kubelet knows of the pod", func() error {
-		_, err := theNode.Kubectl(withPatience(t), "exec", "-n", namespace, "tiny", "--", "vmop-runner", "-version")
-		return err
-	})
-	marked(t, ready(t), "cut off!!!")
-	if podUID(t) != before || theQEMU(t) != qemu {
-		t.Errorf("beside another kubelet the machine has pod %s and QEMU %s, had %s and %s", podUID(t), theQEMU(t), before, qemu)
-	}
+	undisturbed(t, "cut off!!!", before, qemu)
 
 	begin := time.Now()
 	stop()

@@ -22,14 +22,7 @@ func runtimeKilled(t *testing.T) {
 	if err := theNode.StartContainerd(withPatience(t)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the pod can be entered", func() error {
-		_, err := theNode.Kubectl(withPatience(t), "exec", "-n", namespace, "tiny", "--", "vmop-runner", "-version")
-		return err
-	})
-	marked(t, ready(t), "no container runtime")
-	if podUID(t) != before || theQEMU(t) != qemu {
-		t.Errorf("beside another containerd the machine has pod %s and QEMU %s, had %s and %s", podUID(t), theQEMU(t), before, qemu)
-	}
+	undisturbed(t, "no container runtime", before, qemu)
 }
 
 // A guest runs on while there is no API server. A change that is made right after that
@@ -76,10 +69,7 @@ func serverAway(t *testing.T) {
 	})
 	t.Logf("the guest has it %s after the change", time.Since(begin).Round(time.Second))
 	applied(t)
-	marked(t, ready(t), "no API server")
-	if podUID(t) != before || theQEMU(t) != qemu {
-		t.Errorf("the machine has pod %s and QEMU %s, had %s and %s", podUID(t), theQEMU(t), before, qemu)
-	}
+	undisturbed(t, "no API server", before, qemu)
 }
 
 // When all processes of a node end at once, the operator among them, the machine runs

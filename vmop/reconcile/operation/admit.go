@@ -32,7 +32,7 @@ func (d *decision) admit(active *spec.VirtualMachineOperation, ends bool) {
 			other() // another client has written its status
 			continue
 		}
-		r := d.refusal(o)
+		r, later := d.refusal(o), d.overtaking(o)
 		switch {
 		case r.waits:
 			d.pending(o, r)
@@ -41,8 +41,7 @@ func (d *decision) admit(active *spec.VirtualMachineOperation, ends bool) {
 		case begun || d.busy && supersedes(o, active):
 			// Decided again when the present writes are observed.
 			d.plan.WakeAt(d.s.Now.Add(settleRetry))
-		case active == nil && d.overtaking(o) != nil:
-			later := d.overtaking(o)
+		case active == nil && later != nil:
 			d.finish(o, spec.OperationFailed, conditions.ReasonNotReadyToBeExecuted,
 				fmt.Sprintf("operation %s (%s) was created later and has begun before it; create another one", later.Name, text(later)))
 		case active == nil:

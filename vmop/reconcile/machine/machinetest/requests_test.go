@@ -196,22 +196,31 @@ func TestLimitBelowTheRequest(t *testing.T) {
 	}
 }
 
-// A change that the runner does not know of yet is under way, and not applied.
-func TestChangeThatTheRunnerHasNotRead(t *testing.T) {
-	w := newResizingWorld(func(string, int) int { return 0 }, machine.Decide)
+// withFollower is a world with a machine whose runner follows it, how to change the machine, and
+// how to have the runner follow again.
+func withFollower() (w *world, change, follow func()) {
+	w = newResizingWorld(func(string, int) int { return 0 }, machine.Decide)
 	for range 10 {
 		w.work()
 		w.pass(time.Second)
 	}
-	pod := get[*corev1.Pod](w, thePod)
-	g := w.guests[pod.UID]
-	w.follow(pod, g)
-	change := func() {
+	change = func() {
 		vm := get[*spec.VirtualMachine](w, theVM)
 		vm.Spec.VM.PowerdownTimeout = new(*vm.Spec.VM.PowerdownTimeout + 1)
 		vm.Generation++
 		w.put(theVM, vm)
 	}
+	follow = func() {
+		pod := get[*corev1.Pod](w, thePod)
+		w.follow(pod, w.guests[pod.UID])
+	}
+	follow()
+	return w, change, follow
+}
+
+// A change that the runner does not know of yet is under way, and not applied.
+func TestChangeThatTheRunnerHasNotRead(t *testing.T) {
+	w, change, follow := withFollower()
 	says := func(reason, status string) {
 		t.Helper()
 		for range 3 {
@@ -227,7 +236,7 @@ func TestChangeThatTheRunnerHasNotRead(t *testing.T) {
 	says(spec.ReasonConfigurationApplied, "True")
 	change()
 	says(spec.ReasonConfigurationPending, "False")
-	w.follow(pod, g)
+	follow()
 	says(spec.ReasonConfigurationApplied, "True")
 }
 
@@ -235,19 +244,7 @@ func TestChangeThatTheRunnerHasNotRead(t *testing.T) {
 // and not for ever: the kubelet may have had an old ConfigMap when it was told. Another
 // change is told anew, and who follows is left alone.
 func TestPodIsRefreshedWhileItsRunnerLags(t *testing.T) {
-	w := newResizingWorld(func(string, int) int { return 0 }, machine.Decide)
-	for range 10 {
-		w.work()
-		w.pass(time.Second)
-	}
-	pod := get[*corev1.Pod](w, thePod)
-	w.follow(pod, w.guests[pod.UID])
-	change := func() {
-		vm := get[*spec.VirtualMachine](w, theVM)
-		vm.Spec.VM.PowerdownTimeout = new(*vm.Spec.VM.PowerdownTimeout + 1)
-		vm.Generation++
-		w.put(theVM, vm)
-	}
+	w, change, follow := withFollower()
 	// after are the seconds after which the pod was changed once more.
 	after := func() (out []int) {
 		t.Helper()
@@ -272,8 +269,7 @@ func TestPodIsRefreshedWhileItsRunnerLags(t *testing.T) {
 	change()
 	w.observeAll()
 	w.reconcile(false)
-	pod = get[*corev1.Pod](w, thePod)
-	w.follow(pod, w.guests[pod.UID])
+	follow()
 	if got := after(); len(got) > 0 {
 		t.Errorf("the pod of a runner that follows is changed after %v seconds", got)
 	}
