@@ -190,6 +190,11 @@ func (k *kubelet) syncPod(ctx context.Context, pod *corev1.Pod) error {
 			GracePeriodSeconds: new(int64), Preconditions: &metav1.Preconditions{UID: &pod.UID},
 		})
 	case pod.Spec.NodeName == "":
+		for _, claim := range objects.PodClaims(pod) {
+			if _, found, err := k.claims.GetByKey(k.namespace + "/" + claim); !found {
+				return cmp.Or(err, fmt.Errorf("pod %s waits for claim %s", pod.Name, claim))
+			}
+		}
 		return pods.Bind(ctx, &corev1.Binding{
 			ObjectMeta: metav1.ObjectMeta{Name: pod.Name, UID: pod.UID},
 			Target:     corev1.ObjectReference{Kind: "Node", Name: "node-1"},

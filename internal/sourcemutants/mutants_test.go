@@ -147,6 +147,11 @@ var mutants = []mutant{
 		pkg: operator, run: "^TestPromisesOfAnOperator$", says: "a disk has one machine",
 	},
 	{
+		fault: "pods of others that wait for a claim are not looked at",
+		file:  operator + "/starts.go", old: "s.of(pod.Namespace).Awaits(string(pod.UID), claims)", new: "_ = claims",
+		pkg: operator, run: "^TestNewClaimThatOthersAwait$", says: "a disk has one machine",
+	},
+	{
 		fault: "a refusal is not tried again",
 		file:  operator + "/engine.go", old: "return ctrl.Result{RequeueAfter: time.Millisecond}, nil", new: "return ctrl.Result{}, nil",
 		pkg: operator, run: "^TestPromisesOfAnOperator$", says: "what is wanted is reached|a run policy is followed: .* and the status says <nil>",

@@ -202,6 +202,7 @@ type modelReader struct {
 	seen map[string]int64
 	// indexes are those of a cache, by kinds and names.
 	indexes map[[2]string]client.IndexerFunc
+	lists   int // that were asked for
 }
 
 // IndexField implements [client.FieldIndexer].
@@ -287,6 +288,7 @@ func setTo(to, from client.Object) {
 
 // List implements [client.Reader].
 func (r *modelReader) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
+	r.lists++
 	var o client.ListOptions
 	o.ApplyOptions(options)
 	kind := kindOf(list)

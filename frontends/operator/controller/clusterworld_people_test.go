@@ -87,6 +87,9 @@ func (w *clusterWorld) person() {
 	}
 	o := w.api.copied(k)
 	if o == nil {
+		if w.choose("with new disks", 2) == 1 {
+			w.deleteClaims(k)
+		}
 		w.createMachine(k)
 		return
 	}
@@ -148,6 +151,20 @@ func (w *clusterWorld) person() {
 	}
 	u.SetGeneration(u.GetGeneration() + 1)
 	w.api.put(k, o)
+}
+
+// deleteClaims is somebody who deletes what a former machine of that name has left.
+func (w *clusterWorld) deleteClaims(vm modelKey) {
+	for _, claim := range []string{spec.DiskClaimName(vm.name, "system-disk"), spec.RunnerDataClaimName(vm.name)} {
+		k := modelKey{kindClaim, vm.namespace, claim}
+		used := slices.ContainsFunc(w.api.keys(kindPod), func(p modelKey) bool {
+			return p.namespace == k.namespace && objects.PodHasClaim(into(w.api.top(p), &corev1.Pod{}), claim)
+		})
+		if w.api.top(k) != nil && !used {
+			w.note("somebody deletes %s", k)
+			w.api.put(k, nil)
+		}
+	}
 }
 
 // operate asks for an operation on a machine.
@@ -225,27 +242,62 @@ func (w *clusterWorld) provide() {
 	}
 }
 
-// stranger is a pod that no cache shows and that uses the shared disk, or its end.
+// backupPod is a pod of somebody else, which no cache shows.
+var backupPod = modelKey{kindPod, "lab", "backup"}
+
+// stranger is a pod that no cache shows and that uses a disk, which may not be there yet, or its
+// end.
 func (w *clusterWorld) stranger() {
-	k := modelKey{kindPod, "lab", "backup"}
-	if w.api.top(k) != nil {
+	k := backupPod
+	if o := w.api.top(k); o != nil {
+		if pod := into(o, &corev1.Pod{}); w.guests[pod.UID] == nil {
+			w.note("somebody needs no backup any more")
+			w.starts.awaitsNoMore(pod)
+			w.api.put(k, nil)
+			return
+		}
 		w.api.remove(k, 30)
 		return
 	}
+	// Claims that are not made yet come first.
+	var claims []string
+	for _, vm := range w.api.keys(spec.KindVirtualMachine) {
+		claim := spec.DiskClaimName(vm.name, "system-disk")
+		switch {
+		case vm.namespace != k.namespace:
+		case w.api.top(modelKey{kindClaim, k.namespace, claim}) == nil:
+			claims = append([]string{claim}, claims...)
+		default:
+			claims = append(claims, claim)
+		}
+	}
+	claim := sharedDisk
+	if len(claims) > 0 && w.choose("a machine's own", 2) == 1 {
+		claim = claims[w.choose("whose disk", len(claims))]
+	}
 	for _, other := range w.api.keys(kindPod) {
-		if other.namespace == k.namespace && slices.Contains(objects.PodClaims(into(w.api.top(other), &corev1.Pod{})), sharedDisk) {
+		if other.namespace == k.namespace && slices.Contains(objects.PodClaims(into(w.api.top(other), &corev1.Pod{})), claim) {
 			return // somebody careful looks first
 		}
 	}
 	// A start relies on a look for two seconds, and whoever comes within them is not seen.
 	w.pass(3 * time.Second)
-	w.note("somebody makes a backup")
-	pod := podWith(k.name, sharedDisk)
+	w.note("somebody makes a backup of %s", claim)
+	pod := podWith(k.name, claim)
 	pod.Namespace = k.namespace
-	pod.Spec.NodeName = "n1"
 	o := w.api.put(k, content(pod))
-	w.execute(k, into(o, pod))
-	w.api.put(k, content(pod))
+	w.awaited(into(o, pod))
+	if w.choose("at once", 2) == 1 {
+		w.tend(k, 0)
+		w.tend(k, 0)
+	}
+}
+
+// awaited has the operator know of a pod of others that waits.
+func (w *clusterWorld) awaited(pod *corev1.Pod) {
+	if w.guests[pod.UID] == nil && !w.blind {
+		w.starts.awaits(pod)
+	}
 }
 
 // podWith is a pod that uses a claim.

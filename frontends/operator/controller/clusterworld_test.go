@@ -51,10 +51,13 @@ type clusterWorld struct {
 	pools       *engine[poolkind.Snapshot]
 	operations  *engine[operationkind.Snapshot]
 	find        finder
+	starts      *starts
 	// mutant is what is wrong with the operator; nil: nothing is.
 	mutant *clusterMutant
 	// due is when subjects are looked at.
 	due map[subjectKey]time.Time
+	// blind: pods of others that wait are not watched.
+	blind bool
 	// serving is the namespace of the request that is served, kind: nothing goes wrong.
 	serving string
 	kind    bool
@@ -173,7 +176,12 @@ func (w *clusterWorld) start() {
 		panic(err)
 	}
 	x := &executor{client: &modelClient{api: w.api, before: w.fault}, writes: writes, now: now, leads: func() bool { return true }}
-	k := &machines{reader: r, ends: ends, starts: newStarts(w.live, w.cache, now), settings: objects.Settings{Version: "1", RunnerImage: "runner"}}
+	began := w.now
+	w.starts = newStarts(w.live, w.cache, now, func() time.Time { return began })
+	if backup := w.api.top(backupPod); backup != nil {
+		w.awaited(into(backup, &corev1.Pod{}))
+	}
+	k := &machines{reader: r, ends: ends, starts: w.starts, settings: objects.Settings{Version: "1", RunnerImage: "runner"}}
 	w.machines = &engine[machinekind.Snapshot]{kind: sabotaged(k.kind(), w.mutant.ofMachines()), reader: r, events: w, executor: x}
 	w.pools = &engine[poolkind.Snapshot]{kind: sabotaged((&pools{told: map[types.UID]string{}}).kind(), w.mutant.ofPools()), reader: r, events: w, executor: x}
 	w.operations = &engine[operationkind.Snapshot]{kind: sabotaged((&operations{ended: operated}).kind(), w.mutant.ofOperations()), reader: r, events: w, executor: x}
@@ -417,6 +425,7 @@ func (w *clusterWorld) tend(k modelKey, how int) {
 		pod.Spec.NodeName, pod.Status.Phase = "n1", corev1.PodPending
 	case pod.DeletionTimestamp != nil:
 		delete(w.guests, pod.UID)
+		w.starts.awaitsNoMore(pod)
 		w.note("%s is gone", k)
 		w.api.put(k, nil)
 		return
@@ -463,6 +472,7 @@ func (w *clusterWorld) execute(k modelKey, pod *corev1.Pod) {
 		g.of = pod.OwnerReferences[0].UID
 	}
 	w.guests[pod.UID] = g
+	w.starts.awaitsNoMore(pod)
 	pod.Status.Phase, pod.Status.PodIP = corev1.PodRunning, "10.0.0.1"
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pod.Name, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(w.now)}}}}
 	w.note("%s runs", k)
@@ -561,7 +571,7 @@ func (w *clusterWorld) round() {
 // all is as wanted.
 func (w *clusterWorld) settle() {
 	w.kind = true
-	if w.api.top(modelKey{kindPod, "lab", "backup"}) != nil {
+	if w.api.top(backupPod) != nil {
 		w.stranger()
 	}
 	w.provide()

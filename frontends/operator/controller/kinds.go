@@ -18,11 +18,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-func newSetup(m manager.Manager, from *stores, o Options, g *gate, writes *writeCounter, p *preparations, kinds []registration) *setup {
+func newSetup(m manager.Manager, from *stores, o Options, g *gate, writes *writeCounter, p *preparations, waiting *waitingPods, kinds []registration) *setup {
 	r := &reader{
 		cache: &storesReader{m.GetCache(), from}, live: m.GetAPIReader(), now: time.Now, steady: g.server.steady, kinds: kindsOf(kinds), prepared: p,
 	}
-	s := &setup{manager: m, options: o, gate: g, writes: writes, reader: r, starts: newStarts(r.live, r.cache, r.now)}
+	s := &setup{manager: m, options: o, gate: g, writes: writes, reader: r, starts: newStarts(r.live, r.cache, r.now, waiting.since)}
 	s.forget = append(s.forget, s.starts.doubt)
 	return s
 }

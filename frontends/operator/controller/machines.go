@@ -9,6 +9,7 @@ import (
 	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 func (k *machines) kind() kind[machinekind.Snapshot] {
@@ -32,13 +33,21 @@ func (k *machines) prepare(ctx context.Context, o *observed, plan reconcile.Plan
 	s := &o.snapshot
 	p = &prepared{plan: plan}
 	var t *turn
+	p.answered = func(a reconcile.Action, answer client.Object, err error) {
+		if err == nil && makesClaim(a) {
+			k.starts.claimCreated(s.VM.Namespace, a.Target().Name, memory.looked)
+		}
+		if t != nil {
+			t.answered(a, answer, err)
+		}
+	}
 	p.end = func(executed bool) {
 		if t != nil {
 			t.end()
 		}
 		switch {
 		case !executed:
-		case makesClaims(p.plan.Actions):
+		case slices.ContainsFunc(p.plan.Actions, makesClaim):
 			memory.asked = k.now()
 		case !createsObjects(p.plan.Actions):
 			memory.asked = time.Time{}
@@ -52,11 +61,10 @@ func (k *machines) prepare(ctx context.Context, o *observed, plan reconcile.Plan
 		ctx, cancel = context.WithTimeout(ctx, startTimeout)
 		defer cancel()
 		p.until, _ = ctx.Deadline()
-		if t, err = k.starts.begin(ctx, s.VM, s.Attachments, memory.asked); t == nil {
+		if t, err = k.starts.begin(ctx, s.VM, s.Attachments, plan, memory.asked); t == nil {
 			p.waits = err == nil
 			return p, err
 		}
-		p.answered = t.answered
 		memory.asked, memory.turns = time.Time{}, 0
 		seen := s.Pods
 		if s.Pods, err = t.pods(ctx, k.reader, s); err != nil {

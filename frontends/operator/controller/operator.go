@@ -269,7 +269,17 @@ func (o *Operator) build(ctx context.Context) (manager.Manager, error) {
 	if err := m.Add(p); err != nil {
 		return nil, fmt.Errorf("what namespaces need: %w", err)
 	}
-	s := newSetup(m, from, o.options, o.gate, writes, p, kinds)
+	waiting, err := newWaitingPods(m, o.options, o.server)
+	if err != nil {
+		return nil, fmt.Errorf("pods of others: %w", err)
+	}
+	s := newSetup(m, from, o.options, o.gate, writes, p, waiting, kinds)
+	if err := waiting.tell(ctx, s.starts); err != nil {
+		return nil, err
+	}
+	if err := m.Add(waiting); err != nil {
+		return nil, fmt.Errorf("pods of others: %w", err)
+	}
 	for _, r := range kinds {
 		if err := r.add(s); err != nil {
 			return nil, fmt.Errorf("controller of the kind %s: %w", r.kind, err)

@@ -305,6 +305,9 @@ type patientWatch struct {
 	server *apiServer
 	// beside: this watch is not waited for.
 	beside bool
+	// connected, and read, when everything was last read anew, have the server's lock.
+	connected bool
+	read      time.Time
 }
 
 func (s *apiServer) newInformer(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
@@ -331,6 +334,9 @@ func (w *patientWatch) ListWithContext(ctx context.Context, o metav1.ListOptions
 		list, err = w.of.ListWithContext(ctx, o)
 		return err
 	})
+	if err == nil {
+		w.readAnew()
+	}
 	return list, err
 }
 
@@ -349,6 +355,9 @@ func (w *patientWatch) WatchWithContext(ctx context.Context, o metav1.ListOption
 	})
 	if err != nil {
 		return nil, err
+	}
+	if o.SendInitialEvents != nil && *o.SendInitialEvents {
+		w.readAnew()
 	}
 	w.there(true)
 	return &stoppedWatch{Interface: made, stopped: func() { w.there(false) }}, nil
@@ -379,12 +388,30 @@ func temporary(err error) bool {
 		apierrors.IsInternalError(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err)
 }
 
+func (w *patientWatch) readAnew() {
+	w.server.mu.Lock()
+	defer w.server.mu.Unlock()
+	w.read = w.server.now()
+}
+
+// unbroken is since when the watch has missed nothing, zero if it is not established. It is resumed
+// from where it was unless everything is read anew, which takes a moment.
+func (w *patientWatch) unbroken() time.Time {
+	w.server.mu.Lock()
+	defer w.server.mu.Unlock()
+	if !w.connected || w.read.IsZero() {
+		return time.Time{}
+	}
+	return w.read.Add(cacheLag)
+}
+
 func (w *patientWatch) there(is bool) {
+	w.server.mu.Lock()
+	defer w.server.mu.Unlock()
+	w.connected = is
 	if w.beside {
 		return
 	}
-	w.server.mu.Lock()
-	defer w.server.mu.Unlock()
 	w.server.watches[w] = is
 	w.server.fed = w.server.now()
 	for _, there := range w.server.watches {

@@ -28,13 +28,23 @@ import (
 type starts struct {
 	live, cache client.Reader
 	now         func() time.Time
+	// watched is since when the pods of others that wait are watched, zero if they are not.
+	watched func() time.Time
 
 	mu sync.Mutex
 	in map[string]*observation.Starts
 }
 
-func newStarts(live, cache client.Reader, now func() time.Time) *starts {
-	return &starts{live: live, cache: cache, now: now, in: map[string]*observation.Starts{}}
+func newStarts(live, cache client.Reader, now, watched func() time.Time) *starts {
+	return &starts{live: live, cache: cache, now: now, watched: watched, in: map[string]*observation.Starts{}}
+}
+
+// of must be called with the lock held.
+func (s *starts) of(namespace string) *observation.Starts {
+	if s.in[namespace] == nil {
+		s.in[namespace] = &observation.Starts{}
+	}
+	return s.in[namespace]
 }
 
 // turn is a machine's permission to start.
@@ -50,12 +60,17 @@ type turn struct {
 	unanswered bool
 }
 
-// begin asks for a machine's turn, which ends with the call of end. It is nil if the machine has to
+// begin asks for a machine's turn to carry out a plan, which ends with the call of end. It is nil if the machine has to
 // be requeued.
-func (s *starts) begin(ctx context.Context, vm *spec.VirtualMachine, attachments []spec.VirtualMachineBlockDeviceAttachment, asked time.Time) (*turn, error) {
+func (s *starts) begin(ctx context.Context, vm *spec.VirtualMachine, attachments []spec.VirtualMachineBlockDeviceAttachment, plan reconcile.Plan, asked time.Time) (*turn, error) {
 	start := observation.Start{
 		Machine: vm.Name, Claims: machinekind.UsedClaims(vm, attachments), Asked: asked,
 		Refers: len(vm.Spec.BlockDeviceRefs) > 0 || slices.ContainsFunc(attachments, func(a spec.VirtualMachineBlockDeviceAttachment) bool { return attachmentkind.MayMount(&a) }),
+	}
+	for _, a := range plan.Actions {
+		if pod, is := created(a); is {
+			start.Mounts = objects.PodClaims(pod)
+		}
 	}
 	for i := range vm.Spec.VM.Disks {
 		start.Refers = start.Refers || vm.Spec.VM.Disks[i].PersistentVolumeClaim != nil
@@ -64,6 +79,7 @@ func (s *starts) begin(ctx context.Context, vm *spec.VirtualMachine, attachments
 }
 
 func (s *starts) turn(ctx context.Context, namespace string, start observation.Start) (*turn, error) {
+	start.Watched = s.watched()
 	step, t, err := s.ask(ctx, namespace, start)
 	if err != nil || step == observation.Wait || step == observation.Go {
 		return t, err
@@ -89,11 +105,7 @@ func (s *starts) ask(ctx context.Context, namespace string, start observation.St
 			delete(s.in, n)
 		}
 	}
-	in := s.in[namespace]
-	if in == nil {
-		in = &observation.Starts{}
-		s.in[namespace] = in
-	}
+	in := s.of(namespace)
 	for _, m := range in.Made() {
 		if shows, err := s.shows(ctx, namespace, m); err != nil {
 			return observation.Wait, nil, err
@@ -185,6 +197,31 @@ func (s *starts) saw(pod *corev1.Pod) {
 	}
 }
 
+// claimCreated notes a claim that the API server created after it was asked to.
+func (s *starts) claimCreated(namespace, claim string, asked time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.of(namespace).Created(claim, asked)
+}
+
+func (s *starts) awaits(pod *corev1.Pod) {
+	claims := objects.PodClaims(pod)
+	if len(claims) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.of(pod.Namespace).Awaits(string(pod.UID), claims)
+}
+
+func (s *starts) awaitsNoMore(pod *corev1.Pod) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if in := s.in[pod.Namespace]; in != nil {
+		in.AwaitsNoMore(string(pod.UID))
+	}
+}
+
 // doubt forgets what another leader may have made untrue.
 func (s *starts) doubt() {
 	s.mu.Lock()
@@ -231,13 +268,11 @@ func created(a reconcile.Action) (*corev1.Pod, bool) {
 	return pod, is
 }
 
-func makesClaims(actions []reconcile.Action) bool {
-	return slices.ContainsFunc(actions, func(a reconcile.Action) bool {
-		c, is := a.(reconcile.Create)
-		if !is {
-			return false
-		}
-		_, is = c.Object.(*corev1.PersistentVolumeClaim)
-		return is
-	})
+func makesClaim(a reconcile.Action) bool {
+	c, is := a.(reconcile.Create)
+	if !is {
+		return false
+	}
+	_, is = c.Object.(*corev1.PersistentVolumeClaim)
+	return is
 }

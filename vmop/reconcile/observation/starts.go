@@ -27,17 +27,21 @@ import (
 //     claims stay taken until no API server can still be at work on it
 //     ([uncertain]), and all pods are listed anew.
 //   - Pods of others are listed at the API server, in a look that began after
-//     the machine had asked to be started, and when it had all its claims. A pod
-//     that waits for a claim that is only just made is seen by that, too. Several
+//     the machine had asked to be started, and when it had all its claims. Several
 //     machines may use the same look: it is no older for the second of them than
 //     one of its own would have been for the first.
+//   - No look is needed for claims that this operator has only just created: a pod
+//     of others that uses one of them waited for it, and whatever waits is watched
+//     ([Starts.Awaits]). A claim is not new ([Starts.Created]) once a pod of others
+//     was seen that names it, and when the watch began after it or was interrupted.
 //   - Pods that the caches watch are left out of a look, but for the first one of a
 //     namespace, now and then, after a doubt, and for machines that refer to
 //     claims by their names. So what a leader before made last, or another
 //     operator creates, is not missed because a watch is late.
 //
-// What remains is a pod that another client creates between the look and the creation. Against
-// that, Kubernetes has the access mode ReadWriteOncePod.
+// What remains is a pod that another client creates between the look and the creation, or, with new
+// claims, one that the watch has not shown yet. Against that, Kubernetes has the access mode
+// ReadWriteOncePod.
 type Starts struct {
 	// taken are the claims of machines that are being started.
 	taken map[string]taken
@@ -50,6 +54,10 @@ type Starts struct {
 	// known is when the latest look at all pods began after which everything that the caches may
 	// lack is in made. Zero after a doubt.
 	known time.Time
+	// created is when this operator created claims that no pod of others is known to name.
+	created map[string]time.Time
+	// awaited are the claims of the pods of others that wait, by UID.
+	awaited map[string][]string
 }
 
 type taken struct {
@@ -67,10 +75,15 @@ type Start struct {
 	Machine string
 	// Claims are all that the machine uses or may come to use.
 	Claims []string
+	// Mounts are those that its pod uses.
+	Mounts []string
 	// Refers: some of them were not created for the machine.
 	Refers bool
 	// Asked is when all of the claims existed and the pod was first wanted.
 	Asked time.Time
+	// Watched is since when the pods of others that wait are watched without interruption; zero if
+	// they are not.
+	Watched time.Time
 }
 
 // Pod is what machines that share claims need to know of a pod.
@@ -128,6 +141,9 @@ const (
 	// uncertain is how long an unanswered request may still be executed: API servers end requests
 	// after a minute.
 	uncertain = 65 * time.Second
+	// newFor is how long a created claim counts as new. Pods follow their claims at once, unless
+	// something is in the way.
+	newFor = time.Minute
 )
 
 // Begin returns what a machine that wants to start does now, and with Go the look that the start
@@ -148,18 +164,12 @@ func (s *Starts) Begin(now time.Time, w Start) (Turn, *Look) {
 		if l == nil || whole && i == 0 || l.Began.Before(w.Asked) || now.Sub(l.Began) > lookAge {
 			continue
 		}
-		if s.taken == nil {
-			s.taken = map[string]taken{}
-		}
-		for _, c := range w.Claims {
-			t := s.taken[c]
-			if t.machine != w.Machine {
-				t = taken{machine: w.Machine}
-			}
-			t.starting = true
-			s.taken[c] = t
-		}
+		s.take(w)
 		return Go, l
+	}
+	if !whole && s.allNew(now, w) {
+		s.take(w)
+		return Go, &Look{Began: now}
 	}
 	switch {
 	case s.looking:
@@ -171,6 +181,64 @@ func (s *Starts) Begin(now time.Time, w Start) (Turn, *Look) {
 	s.looking = true
 	return LookAround, nil
 }
+
+func (s *Starts) take(w Start) {
+	if s.taken == nil {
+		s.taken = map[string]taken{}
+	}
+	for _, c := range w.Claims {
+		t := s.taken[c]
+		if t.machine != w.Machine {
+			t = taken{machine: w.Machine}
+		}
+		t.starting = true
+		s.taken[c] = t
+	}
+}
+
+// allNew reports whether all claims that the pod of a start uses are new.
+func (s *Starts) allNew(now time.Time, w Start) bool {
+	if w.Watched.IsZero() || len(w.Mounts) == 0 {
+		return false
+	}
+	for _, c := range w.Mounts {
+		if at, is := s.created[c]; !is || at.Before(w.Watched) || now.Sub(at) > newFor {
+			return false
+		}
+	}
+	return true
+}
+
+// Created records that the API server has created a claim for this operator, which had asked for it
+// at the time. It is new unless a pod of others waits for it.
+func (s *Starts) Created(claim string, asked time.Time) {
+	for _, claims := range s.awaited {
+		if slices.Contains(claims, claim) {
+			return
+		}
+	}
+	if s.created == nil {
+		s.created = map[string]time.Time{}
+	}
+	s.created[claim] = asked
+}
+
+// Awaits records that a pod of others, which runs as soon as it can, names claims.
+func (s *Starts) Awaits(uid string, claims []string) {
+	if len(claims) == 0 {
+		return
+	}
+	if s.awaited == nil {
+		s.awaited = map[string][]string{}
+	}
+	s.awaited[uid] = claims
+	for _, c := range claims {
+		delete(s.created, c)
+	}
+}
+
+// AwaitsNoMore records that a pod of others runs, has ended or was deleted.
+func (s *Starts) AwaitsNoMore(uid string) { delete(s.awaited, uid) }
 
 // Looked ends a look that was asked for; nil means that it failed.
 func (s *Starts) Looked(l *Look) {
@@ -210,6 +278,9 @@ func (s *Starts) End(now time.Time, machine string, pod *Pod, answered bool) {
 		if t.machine != machine {
 			continue
 		}
+		if pod != nil {
+			delete(s.created, c)
+		}
 		t.starting = false
 		if !answered {
 			t.until = now.Add(uncertain)
@@ -221,7 +292,7 @@ func (s *Starts) End(now time.Time, machine string, pod *Pod, answered bool) {
 }
 
 // Doubt has all pods read anew, because another client may have created some.
-func (s *Starts) Doubt() { s.known, s.last = time.Time{}, [2]*Look{} }
+func (s *Starts) Doubt() { s.known, s.last, s.created = time.Time{}, [2]*Look{}, nil }
 
 func (s *Starts) add(m Made) {
 	if s.made == nil {
@@ -252,7 +323,13 @@ func (s *Starts) Idle(now time.Time) bool {
 		}
 		delete(s.taken, c)
 	}
-	return !s.looking && (s.known.IsZero() || now.Sub(s.known) > knownAge) && !recent(now, s.last[0]) && !recent(now, s.last[1])
+	for c, at := range s.created {
+		if now.Sub(at) <= newFor {
+			return false
+		}
+		delete(s.created, c)
+	}
+	return !s.looking && len(s.awaited) == 0 && (s.known.IsZero() || now.Sub(s.known) > knownAge) && !recent(now, s.last[0]) && !recent(now, s.last[1])
 }
 
 func recent(now time.Time, l *Look) bool { return l != nil && now.Sub(l.Began) <= lookAge }

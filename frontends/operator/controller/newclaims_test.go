@@ -1,0 +1,63 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	"github.com/vmop/sdk/internal/promises"
+	"github.com/vmop/sdk/vmop/spec"
+)
+
+// A machine with new disks starts without a list of pods, but not beside a pod of others
+// that has waited for one of them, which an operator that does not watch such pods does.
+func TestNewClaimThatOthersAwait(t *testing.T) {
+	for _, test := range []struct {
+		name           string
+		awaited, blind bool
+	}{{name: "by nobody"}, {name: "by a pod of others", awaited: true}, {name: "and nobody watches", awaited: true, blind: true}} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newClusterWorld(t.Context(), func(what string, _ int) int {
+				if what == "a machine's own" {
+					return 1
+				}
+				return 0
+			}, nil)
+			w.kind, w.blind = true, test.blind
+			rounds := func() {
+				for range 10 {
+					w.round()
+					w.pass(time.Second)
+				}
+			}
+			rounds()
+			late := modelKey{spec.KindVirtualMachine, backupPod.namespace, "late"}
+			runs := func() bool { return w.api.top(modelKey{kindPod, late.namespace, late.name}) != nil }
+			lists := w.live.lists
+			w.createMachine(late)
+			if test.awaited {
+				w.stranger()
+			}
+			broken := promises.Broken(rounds)
+			switch {
+			case test.blind != (broken != nil):
+				t.Fatalf("broken: %v", broken)
+			case test.blind:
+				return
+			case test.awaited:
+				stored := into(w.api.top(late), &spec.VirtualMachine{})
+				c := spec.FindCondition(stored.Status.Conditions, spec.ConditionPodReady)
+				if runs() || c == nil || c.Reason != spec.ReasonDisksInUse {
+					t.Errorf("it has a pod: %v; condition %+v", runs(), c)
+				}
+				w.stranger()
+				w.tend(backupPod, 0)
+				rounds()
+			case w.live.lists != lists:
+				t.Errorf("%d lists", w.live.lists-lists)
+			}
+			if !runs() {
+				t.Error("it does not start")
+			}
+		})
+	}
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A machine with new disks takes a request for each object, for the finalizer and for the
+// status, and no list; and it gives way to a pod of others that was there first and waits
+// for one of its disks.
+func TestMachineWithNewDisks(tt *testing.T) {
+	tt.Parallel()
+	t := newTest(tt)
+	t.startKubelet()
+	p := newProxy(tt)
+	t.start(p.kubeconfig)
+	// The first of a namespace has a look at all pods.
+	t.create(machine("first", "Running"))
+	t.phase("first", spec.PhaseRunning)
+	// Whether the watch of what waits has shown everything is not asked, but waited for.
+	time.Sleep(6 * time.Second)
+	p.reset()
+	t.create(machine("second", "Running"))
+	t.phase("second", spec.PhaseRunning)
+	made := slices.DeleteFunc(p.which(func(*request) bool { return true }), func(r string) bool { return strings.HasSuffix(r, "/status") })
+	slices.Sort(made)
+	want := []string{
+		"create configmaps", "create persistentvolumeclaims", "create persistentvolumeclaims", "create pods", "create secrets",
+		"patch vms/second",
+	}
+	if !slices.Equal(made, want) {
+		t.Errorf("requests but for the status: %q, want %q", made, want)
+	}
+	// There are two if the pod took more than two seconds to run.
+	if n := len(p.which(func(r *request) bool { return r.text == "patch vms/second/status" })); n < 1 || n > 2 {
+		t.Errorf("%d statuses", n)
+	}
+
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "populate"}, Spec: corev1.PodSpec{
+		Containers: []corev1.Container{{Name: "populate", Image: "populate"}},
+		Volumes: []corev1.Volume{{Name: "disk", VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: spec.DiskClaimName("third", "system-disk")},
+		}}},
+	}}
+	pods := t.kube.CoreV1().Pods(t.namespace)
+	if _, err := pods.Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.create(machine("third", "Running"))
+	t.waits("third", spec.ConditionPodReady, spec.ReasonDisksInUse)
+	vm, err := t.status("third")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := spec.FindCondition(vm.Status.Conditions, spec.ConditionPodReady); !strings.Contains(c.Message, "pod populate uses") {
+		t.Errorf("condition %+v", c)
+	}
+	if _, err := pods.Get(t.Context(), "third", metav1.GetOptions{}); err == nil {
+		t.Error("it has a pod")
+	}
+	if err := pods.Delete(t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}); err != nil {
+		t.Fatal(err)
+	}
+	t.phase("third", spec.PhaseRunning)
+}
