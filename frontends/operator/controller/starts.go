@@ -60,8 +60,8 @@ type turn struct {
 	unanswered bool
 }
 
-// begin asks for a machine's turn to carry out a plan, which ends with the call of end. It is nil if the machine has to
-// be requeued.
+// begin asks for a machine's turn to carry out a plan, which ends with the call of end. It is nil if
+// the machine has to be requeued.
 func (s *starts) begin(ctx context.Context, vm *spec.VirtualMachine, attachments []spec.VirtualMachineBlockDeviceAttachment, plan reconcile.Plan, asked time.Time) (*turn, error) {
 	start := observation.Start{
 		Machine: vm.Name, Claims: machinekind.UsedClaims(vm, attachments), Asked: asked,
