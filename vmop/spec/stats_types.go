@@ -5,6 +5,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // Stats are what the operator has noted of the times of a machine. The names are
 // those of Deckhouse Virtualization; its durations are texts, and here numbers of
 // seconds, as Kubernetes' conventions have it.
+// +structType=atomic
 type Stats struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10

@@ -322,6 +322,7 @@ const (
 
 // Wait is one thing that a machine waits for. An event tells of it once: at once
 // if a person may have to do something, and otherwise when it lasts.
+// +structType=atomic
 type Wait struct {
 	// condition is the type of the condition that explains the wait.
 	// +kubebuilder:validation:Required
@@ -344,6 +345,7 @@ type Wait struct {
 }
 
 // MachineClaim is a volume claim that a machine has run with.
+// +structType=atomic
 type MachineClaim struct {
 	// disk is the name of the disk, such as system-disk; runner-data is the runner's
 	// own data.
@@ -395,7 +397,9 @@ type Assignment struct {
 // Condition is one aspect of a machine's state. Its fields are those of
 // [metav1.Condition] in the same order, so that one converts to the other
 // (metav1.Condition(c)); only the defaults of status and message differ,
-// because VM-Operator's runner may leave them out.
+// because VM-Operator's runner may leave them out. A condition has one writer, which owns
+// it as a whole.
+// +structType=atomic
 type Condition struct {
 	// type is the name of the aspect.
 	// +kubebuilder:validation:Required
