@@ -40,16 +40,19 @@ func TestDrain(t *testing.T) {
 	}
 	name := strings.TrimSpace(kubectl(t, "get", "nodes", "-o", "jsonpath={.items[0].metadata.name}"))
 	t.Cleanup(func() { kubectl(t, "uncordon", name) })
-	drain := func(more ...string) {
+	drain := func(more ...string) (evicted string) {
 		t.Helper()
 		begin := time.Now()
-		kubectl(t, append([]string{"drain", name, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=" + patience.String()}, more...)...)
-		t.Logf("kubectl drain %s took %s", strings.Join(more, " "), time.Since(begin).Round(time.Second))
+		evicted = kubectl(t, append([]string{"drain", name, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=" + patience.String()}, more...)...)
+		t.Logf("kubectl drain %s took %s:\n%s", strings.Join(more, " "), time.Since(begin).Round(time.Second), evicted)
+		return evicted
 	}
 
 	// The operator is on the node, too, and is evicted with the machine.
 	before := podUID(t)
-	drain()
+	if evicted := drain(); !strings.Contains(evicted, "pod/vmop-operator-") || !strings.Contains(evicted, "pod/tiny evicted") {
+		t.Errorf("evicted were:\n%s", evicted)
+	}
 	kubectl(t, "uncordon", name)
 	awaitOtherPod(t, before)
 	again()
