@@ -29,6 +29,7 @@ func (p *program) createCommand() *cli.Command {
 		Flags: append(selectFlags(), append(imageFlags(), localFlags()...)...),
 		Action: func(c *cli.Context) error {
 			o, err := p.manifestOrImage(c)
+			o.release()
 			if err != nil || o.printed {
 				return err
 			}

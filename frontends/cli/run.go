@@ -53,6 +53,7 @@ func (p *program) runCommand() *cli.Command {
 
 func (p *program) run(c *cli.Context) error {
 	o, err := p.manifestOrImage(c)
+	defer o.release()
 	if err != nil || o.printed {
 		return err
 	}
@@ -72,6 +73,7 @@ func (p *program) run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	o.release()
 	if c.Bool("detach") {
 		return p.detachOrDiscard(ctx, c, j)
 	}

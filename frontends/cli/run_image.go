@@ -38,6 +38,15 @@ type made struct {
 	spec.Object
 	machine host.Machine // of an image only
 	printed bool         // of an image from which nothing is created
+	// held occupies the port for SSH that was chosen; nil if none was.
+	held func() error
+}
+
+// release lets the machine have the port for SSH that was chosen for it.
+func (m *made) release() {
+	if m.held != nil {
+		_ = m.held()
+	}
 }
 
 func (p *program) manifestOrImage(c *cli.Context) (made, error) {
@@ -146,11 +155,11 @@ func (m *made) load(vm *spec.VirtualMachine) ([]byte, error) {
 	return text, nil
 }
 
-// withPort sets the machine's first port, for SSH, to a currently free port of this host: the
-// previous one may have been taken since.
+// withPort sets the machine's first port, for SSH, to a currently free port of this host, and holds
+// it: the previous one may have been taken since.
 func (m *made) withPort(h *host.Host, desired host.ImageMachine) (*spec.Object, error) {
 	var err error
-	if desired.Forwards[0].HostPort, err = h.FreeSSHPort(); err != nil {
+	if desired.Forwards[0].HostPort, m.held, err = h.HoldSSHPort(); err != nil {
 		return nil, err
 	}
 	vm, err := desired.Machine()

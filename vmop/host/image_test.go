@@ -324,4 +324,17 @@ func TestFreeSSHPort(t *testing.T) {
 	if second, err := h.FreeSSHPort(); err != nil || second == first {
 		t.Errorf("%d is chosen twice, %v", second, err)
 	}
+
+	// Of another host nobody knows the manifests, but which ports it holds.
+	port, release, err := h.HoldSSHPort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := imageHost(t)
+	if its, err := other.FreeSSHPort(); err != nil || its == port {
+		t.Errorf("%d is chosen while it is held, %v", its, err)
+	}
+	if err := release(); err != nil {
+		t.Error(err)
+	}
 }

@@ -69,10 +69,21 @@ const (
 // FreeSSHPort returns a port of the loopback interface for a guest's SSH server that is neither in
 // use nor in the manifest of a machine of this host.
 func (h *Host) FreeSSHPort() (int32, error) {
+	port, release, err := h.HoldSSHPort()
+	if err != nil {
+		return 0, err
+	}
+	return port, release()
+}
+
+// HoldSSHPort is [Host.FreeSSHPort] but occupies the port until release is called, which is done
+// right before the machine is started: hosts with other directories, such as those of other users,
+// choose another one meanwhile.
+func (h *Host) HoldSSHPort() (port int32, release func() error, err error) {
 	taken := map[int32]bool{}
 	machines, err := h.List(ListOptions{})
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	for i := range machines {
 		o, err := machines[i].Object()
@@ -88,16 +99,16 @@ func (h *Host) FreeSSHPort() (int32, error) {
 			}
 		}
 	}
-	for port := int32(firstSSHPort); port <= lastSSHPort; port++ {
+	for port = firstSSHPort; port <= lastSSHPort; port++ {
 		if taken[port] {
 			continue
 		}
 		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))))
 		if err == nil {
-			return port, l.Close()
+			return port, l.Close, nil
 		}
 	}
-	return 0, fmt.Errorf("no port from %d to %d is free for the guest's SSH server", firstSSHPort, lastSSHPort)
+	return 0, nil, fmt.Errorf("no port from %d to %d is free for the guest's SSH server", firstSSHPort, lastSSHPort)
 }
 
 // SetSSH records how to log in to the guest.
