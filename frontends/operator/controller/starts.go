@@ -218,7 +218,7 @@ func (s *starts) awaitsNoMore(pod *corev1.Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if in := s.in[pod.Namespace]; in != nil {
-		in.AwaitsNoMore(string(pod.UID))
+		in.AwaitsNoMore(s.now(), string(pod.UID))
 	}
 }
 

@@ -56,8 +56,10 @@ type Starts struct {
 	known time.Time
 	// created is when this operator created claims that no pod of others is known to name.
 	created map[string]time.Time
-	// awaited are the claims of the pods of others that wait, by UID.
+	// awaited are the claims of the pods of others that wait, by UID, and left is when a pod that
+	// had waited for a claim did so no more.
 	awaited map[string][]string
+	left    map[string]time.Time
 }
 
 type taken struct {
@@ -210,8 +212,11 @@ func (s *Starts) allNew(now time.Time, w Start) bool {
 }
 
 // Created records that the API server has created a claim for this operator, which had asked for it
-// at the time. It is new unless a pod of others waits for it.
+// at the time. It is new unless a pod of others waits for it, or has waited since.
 func (s *Starts) Created(claim string, asked time.Time) {
+	if at, is := s.left[claim]; is && !at.Before(asked) {
+		return
+	}
 	for _, claims := range s.awaited {
 		if slices.Contains(claims, claim) {
 			return
@@ -238,7 +243,15 @@ func (s *Starts) Awaits(uid string, claims []string) {
 }
 
 // AwaitsNoMore records that a pod of others runs, has ended or was deleted.
-func (s *Starts) AwaitsNoMore(uid string) { delete(s.awaited, uid) }
+func (s *Starts) AwaitsNoMore(now time.Time, uid string) {
+	for _, c := range s.awaited[uid] {
+		if s.left == nil {
+			s.left = map[string]time.Time{}
+		}
+		s.left[c] = now
+	}
+	delete(s.awaited, uid)
+}
 
 // Looked ends a look that was asked for; nil means that it failed.
 func (s *Starts) Looked(l *Look) {
@@ -328,6 +341,12 @@ func (s *Starts) Idle(now time.Time) bool {
 			return false
 		}
 		delete(s.created, c)
+	}
+	for c, at := range s.left {
+		if now.Sub(at) <= uncertain {
+			return false
+		}
+		delete(s.left, c)
 	}
 	return !s.looking && len(s.awaited) == 0 && (s.known.IsZero() || now.Sub(s.known) > knownAge) && !recent(now, s.last[0]) && !recent(now, s.last[1])
 }

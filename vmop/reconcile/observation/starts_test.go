@@ -72,6 +72,7 @@ type worldMachine struct {
 
 const (
 	idle = iota
+	claims
 	lists
 	reads
 	creates
@@ -118,7 +119,7 @@ func (w *startsWorld) runs(name string) {
 func (w *startsWorld) show(n int) {
 	for range min(n, len(w.late)) {
 		if e := w.late[0]; !e.waits {
-			w.starts.AwaitsNoMore(e.uid)
+			w.starts.AwaitsNoMore(w.now, e.uid)
 		} else if w.fault != "what waits is forgotten" {
 			w.starts.Awaits(e.uid, e.claims)
 		}
@@ -232,10 +233,7 @@ func (w *startsWorld) work(m *worldMachine, n int) string {
 			return "" // the operator usually knows
 		}
 		if !m.exist {
-			m.exist = true
-			for _, c := range m.claims {
-				w.starts.Created(c, w.now)
-			}
+			m.exist, m.step, m.began = true, claims, w.now
 			return ""
 		}
 		if m.asked.IsZero() {
@@ -258,6 +256,14 @@ func (w *startsWorld) work(m *worldMachine, n int) string {
 			}
 		case LookAround, LookAtAll:
 			m.step, m.began, m.whole = lists, w.now, turn == LookAtAll
+		}
+	case claims: // the answers have come
+		m.step = idle
+		if w.fault == "an answer is as old as it comes" {
+			m.began = w.now
+		}
+		for _, c := range m.claims {
+			w.starts.Created(c, m.began)
 		}
 	case lists:
 		m.step = idle
@@ -368,7 +374,7 @@ func TestAtMostOnePodWritesToAClaim(t *testing.T) {
 func TestStartsMutants(t *testing.T) {
 	for _, fault := range []string{
 		"a start is not alone", "what was made is forgotten", "any look is good enough", "the first look is like any other", "no answer is a no",
-		"what waits is forgotten", "an interruption is forgotten", "a claim stays new",
+		"what waits is forgotten", "an interruption is forgotten", "a claim stays new", "an answer is as old as it comes",
 	} {
 		found := false
 		for seed := 0; seed < 200000 && !found; seed++ {
@@ -450,12 +456,17 @@ func TestNewClaimsNeedNoLook(t *testing.T) {
 		{"the watch began later", func(*Starts) {}, with(func(w *Start) { w.Watched = at(11) }), LookAround},
 		{"a pod waited for one before", func(s *Starts) { s.Awaits("1", []string{"data"}); s.Created("data", at(10)) }, start, LookAround},
 		{"a pod waits for one", func(s *Starts) { s.Awaits("1", []string{"data"}) }, start, LookAround},
-		{"a pod waited for one, and runs", func(s *Starts) { s.Awaits("1", []string{"data"}); s.AwaitsNoMore("1") }, start, LookAround},
+		{"a pod waited for one, and runs", func(s *Starts) { s.Awaits("1", []string{"data"}); s.AwaitsNoMore(at(11), "1") }, start, LookAround},
 		{"a pod that waited has ended before", func(s *Starts) {
 			s.Awaits("1", []string{"data"})
-			s.AwaitsNoMore("1")
+			s.AwaitsNoMore(at(9), "1")
 			s.Created("data", at(10))
 		}, start, Go},
+		{"a pod that waited runs before the answer", func(s *Starts) {
+			s.Awaits("1", []string{"data"})
+			s.AwaitsNoMore(at(11), "1")
+			s.Created("data", at(10))
+		}, start, LookAround},
 		{"another leader may have made pods", func(s *Starts) { s.Doubt() }, start, LookAtAll},
 		{"the machine had a pod", func(s *Starts) {
 			s.Begin(at(11), start)
@@ -482,7 +493,7 @@ func TestNewClaimsNeedNoLook(t *testing.T) {
 	if s.Idle(at(1000)) {
 		t.Error("what waits is forgotten")
 	}
-	s.AwaitsNoMore("1")
+	s.AwaitsNoMore(at(900), "1")
 	if !s.Idle(at(1000)) {
 		t.Error("a claim counts as new for ever")
 	}
