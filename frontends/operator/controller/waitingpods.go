@@ -21,7 +21,6 @@ import (
 // while it runs.
 type waitingPods struct {
 	cache cache.Cache
-	now   func() time.Time
 
 	mu      sync.Mutex
 	watches []*patientWatch // one for each namespace, or one for all
@@ -29,7 +28,7 @@ type waitingPods struct {
 }
 
 func newWaitingPods(m manager.Manager, o Options, server *apiServer) (*waitingPods, error) {
-	out := &waitingPods{now: time.Now}
+	out := &waitingPods{}
 	options := cache.Options{
 		HTTPClient: m.GetHTTPClient(), Scheme: m.GetScheme(), Mapper: m.GetRESTMapper(),
 		DefaultUnsafeDisableDeepCopy: new(true),
@@ -99,10 +98,13 @@ func (p *waitingPods) tell(ctx context.Context, s *starts) error {
 			}
 		},
 	})
+	if err != nil {
+		return fmt.Errorf("pods of others that wait: %w", err)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.told = told
-	return err
+	return nil
 }
 
 // since is since when every change of the pods is seen, zero if they are not watched.
