@@ -143,6 +143,9 @@ func (d *decision) passing() bool {
 		if w := findWait(d.stored.Waits, spec.ConditionPodReady); w != nil && !w.Since.Before(&made) && !w.Since.After(d.s.Now) && d.stored.ObservedGeneration == d.s.VM.Generation {
 			soon = w.Since.Add(lasting)
 		}
+		if reports := d.reportsBy(); reports.After(soon) {
+			soon = reports
+		}
 		if d.executing() || d.paused() || !d.s.Now.Before(soon) {
 			return false
 		}
@@ -150,6 +153,21 @@ func (d *decision) passing() bool {
 		return true
 	}
 	return false
+}
+
+// reportsBy returns by when the runner of a pod that has just started should have reported, if
+// the status says already that the machine is starting. The report changes the phase, and what the
+// pod does until then is told with it.
+func (d *decision) reportsBy() time.Time {
+	c := d.pod.container
+	if c == nil || c.State.Running == nil || d.stored.Phase != spec.PhaseStarting || d.stored.ObservedGeneration != d.s.VM.Generation {
+		return time.Time{}
+	}
+	by := c.State.Running.StartedAt.Add(settling)
+	if by.After(d.s.Now.Add(settling)) {
+		return time.Time{} // the node's clock is ahead
+	}
+	return by
 }
 
 // stopping reports whether a machine that should stop has just begun to, so that its stop is

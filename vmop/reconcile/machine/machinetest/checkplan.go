@@ -37,6 +37,7 @@ func (w *world) checkPlan(s *machine.Snapshot, p *reconcile.Plan) {
 	w.checkDocuments(s, p)
 	for _, st := range p.Statuses {
 		w.checkPhase(s, p, st)
+		w.checkStarting(s, p, st)
 		w.checkStatus(s, st)
 		// The status of a plan that only creates objects may be left to the next one, which sees
 		// them, but not why there was no pod.

@@ -571,6 +571,21 @@ func machineMutants() []mutant {
 			},
 		},
 		{
+			fault: "a pod that has just started is told of", promise: "a start is told once for each phase",
+			before: func(s *machine.Snapshot) {
+				pod := s.Pod()
+				if pod == nil || len(pod.Status.ContainerStatuses) == 0 || pod.Status.ContainerStatuses[0].State.Running == nil {
+					return
+				}
+				s.Pods = slices.Clone(s.Pods)
+				i := slices.IndexFunc(s.Pods, func(p corev1.Pod) bool { return p.UID == pod.UID })
+				of := s.Pods[i].DeepCopy()
+				started := &of.Status.ContainerStatuses[0].State.Running.StartedAt
+				*started = metav1.NewTime(started.Add(-reporting))
+				s.Pods[i] = *of
+			},
+		},
+		{
 			fault: "phases are recorded for ever", promise: "the record of phases is true",
 			after: stats(func(s *machine.Snapshot, st map[string]any) {
 				all, _ := st["phasesTransitions"].([]any)

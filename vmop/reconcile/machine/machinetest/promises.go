@@ -73,6 +73,7 @@ var promised = []string{
 	"a run policy is followed",
 	"a snapshot is not changed",
 	"a start is noted before there is a pod",
+	"a start is told once for each phase",
 	"a status fits the type",
 	"a status is JSON",
 	"a transition is a change of the status",
