@@ -19,13 +19,17 @@ type Failure struct {
 	// NamespaceGoes is true if the namespace is being deleted, in which nothing more can be
 	// created.
 	NamespaceGoes bool
+	// Infeasible is true if a pod was not resized because its node has less than that in all,
+	// which Kubernetes refuses from 1.36 on; before, the kubelet says so.
+	Infeasible bool
 	// Count is how often in a row, Last when.
 	Count int
 	Last  time.Time
 }
 
 // The least and the greatest delay before a refused write is retried, and the greatest for a
-// quota and a limit: they are not watched, and when they have grown a user waits for the machine.
+// quota, a limit and a node: they are not watched, and when they have grown a user waits for the
+// machine, as when less is asked of a node.
 const (
 	writeDelay    = time.Second
 	maxDelay      = 5 * time.Minute
@@ -37,7 +41,7 @@ func (f *Failure) RetryAt() time.Time {
 	delay := Backoff(writeDelay, f.Count)
 	if f.NamespaceGoes {
 		delay = maxDelay
-	} else if f.Quota() || f.LimitBelow() != "" {
+	} else if f.Quota() || f.LimitBelow() != "" || f.Infeasible {
 		delay = min(delay, maxQuotaDelay)
 	}
 	return f.Last.Add(delay)

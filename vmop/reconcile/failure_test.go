@@ -27,6 +27,25 @@ func TestAddLeavesOutWhatWasRefused(t *testing.T) {
 	}
 }
 
+// Nobody waits for minutes when a quota or a node has grown, or less is asked of it.
+func TestRefusalsAreTriedAgain(t *testing.T) {
+	now := time.Unix(1000, 0)
+	for _, c := range []struct {
+		f     reconcile.Failure
+		delay time.Duration
+	}{
+		{reconcile.Failure{Reason: "Forbidden", Message: "no rights"}, 5 * time.Minute},
+		{reconcile.Failure{Reason: "Forbidden", Message: "exceeded quota: pods"}, 30 * time.Second},
+		{reconcile.Failure{Reason: "Forbidden", Message: "the node is small", Infeasible: true}, 30 * time.Second},
+		{reconcile.Failure{Reason: "Forbidden", Message: "exceeded quota: pods", NamespaceGoes: true}, 5 * time.Minute},
+	} {
+		c.f.Count, c.f.Last = 100, now
+		if got := c.f.RetryAt().Sub(now); got != c.delay {
+			t.Errorf("%+v: %v", c.f, got)
+		}
+	}
+}
+
 func TestRefusalsAreTold(t *testing.T) {
 	target := reconcile.DeletePod{Name: "p"}.Target()
 	for _, c := range []struct {

@@ -13,6 +13,7 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -272,10 +273,15 @@ func (e *engine[S]) refused(ctx context.Context, t reconcile.Target, err error, 
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		f.Message = status.Status().Message
 		f.NamespaceGoes = apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+		f.Infeasible = apierrors.HasStatusCause(err, nodeCapacityCause)
 	}
 	log.FromContext(ctx).Info("refused", "action", t.String(), "reason", f.Reason, "message", f.Message)
 	memory.failed(f)
 }
+
+// nodeCapacityCause is that of a resize for which the pod's node is too small
+// (k8s.io/kubernetes/plugin/pkg/admission/podresize, since 1.36).
+const nodeCapacityCause metav1.CauseType = "NodeCapacity"
 
 func retryLater(memory *subjectMemory) ctrl.Result {
 	delay := min(50*time.Millisecond<<min(memory.stale, 10), maxRetry)

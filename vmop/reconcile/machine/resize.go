@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
@@ -120,10 +121,7 @@ func (d *decision) resize() {
 		return
 	}
 	if len(next) > 0 {
-		resized := d.do(reconcile.ResizePod{
-			Name: d.pod.pod.Name, UID: d.pod.pod.UID, ResourceVersion: d.pod.pod.ResourceVersion, Container: c.Name, Requests: next,
-		}, &d.configuration)
-		if resized && grows {
+		if d.resizePod(c.Name, next) && grows {
 			d.configuration.setWaiting(spec.ReasonResizing, named(names.KindPod, d.pod.pod.Name), "pod %s is being resized for %s; its node decides: see kubectl describe pod %[1]s", d.pod.pod.Name, amountsText(want))
 		}
 		if grows {
@@ -134,11 +132,7 @@ func (d *decision) resize() {
 	switch pending := d.pod.resizePending(); {
 	case !d.short():
 	case pending != nil && pending.Reason == corev1.PodReasonInfeasible:
-		if d.configuration.setProblem(spec.ReasonResizeInfeasible, named(names.KindNode, d.pod.pod.Spec.NodeName),
-			"node %s can never give pod %s room for %s: %s; ask for less, or start the machine anew",
-			d.pod.pod.Spec.NodeName, d.pod.pod.Name, amountsText(want), pending.Message) {
-			d.configuration.further = "; the guest keeps " + amountsText(d.grant) + ", and another node may have more for its next start"
-		}
+		d.infeasible(pending.Message)
 	case pending != nil:
 		if d.configuration.setProblem(spec.ReasonResizeDeferred, named(names.KindNode, d.pod.pod.Spec.NodeName),
 			"node %s has no room for %s in pod %s now: %s; make room, or ask for less", d.pod.pod.Spec.NodeName, amountsText(want), d.pod.pod.Name, pending.Message) {
@@ -148,6 +142,38 @@ func (d *decision) resize() {
 	default:
 		d.configuration.setWaiting(spec.ReasonResizing, named(names.KindPod, d.pod.pod.Name), "pod %s is being resized for %s; the guest keeps %s until its node has done so: see kubectl describe pod %[1]s",
 			d.pod.pod.Name, amountsText(want), amountsText(d.grant))
+	}
+}
+
+// resizePod reports whether the pod is resized by the plan. A node that has become smaller than its
+// pod keeps the pod from giving back, too, which hurts no guest.
+func (d *decision) resizePod(container string, requests corev1.ResourceList) bool {
+	a := reconcile.ResizePod{
+		Name: d.pod.pod.Name, UID: d.pod.pod.UID, ResourceVersion: d.pod.pod.ResourceVersion, Container: container, Requests: requests,
+	}
+	f := reconcile.Refused(d.s.Failures, a.Target(), d.s.Now)
+	if f == nil || !f.Infeasible {
+		return d.do(a, &d.configuration)
+	}
+	d.wakeAt(f.RetryAt())
+	why := f.Message
+	if _, cause, is := strings.Cut(why, " is forbidden: "); is {
+		why = cause // what comes before is the pod
+	}
+	if d.short() {
+		d.infeasible(why)
+	} else {
+		d.remarks = append(d.remarks, "pod "+d.pod.pod.Name+" keeps what it asked for: "+why)
+	}
+	return false
+}
+
+// infeasible reports that the node is too small, as the kubelet or the API server explains.
+func (d *decision) infeasible(why string) {
+	if d.configuration.setProblem(spec.ReasonResizeInfeasible, named(names.KindNode, d.pod.pod.Spec.NodeName),
+		"node %s can never give pod %s room for %s: %s; ask for less, or start the machine anew",
+		d.pod.pod.Spec.NodeName, d.pod.pod.Name, amountsText(d.wantedAmounts()), why) {
+		d.configuration.further = "; the guest keeps " + amountsText(d.grant) + ", and another node may have more for its next start"
 	}
 }
 

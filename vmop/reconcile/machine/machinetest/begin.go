@@ -17,7 +17,7 @@ import (
 // configuration.
 func newResizingWorld(choose func(string, int) int, decide func(machine.Snapshot) reconcile.Plan) *world {
 	w := newWorld(choose, decide)
-	w.nodes = &capacity{allocated: map[types.UID]corev1.ResourceList{}, written: map[string]int{}, silent: choose("silent", 3) == 1}
+	w.nodes = &capacity{allocated: map[types.UID]corev1.ResourceList{}, written: map[string]int{}, silent: choose("silent", 3) == 1, refuses: choose("refuses", 2) == 1}
 	w.nodes.room, w.nodes.most = capacityOf(8), capacityOf(16)
 	vm := get[*spec.VirtualMachine](w, theVM)
 	vm.Spec.VM.MaximumCPUs, vm.Spec.VM.MaximumRAM = new(int32(8)), new(quantity("8Gi"))

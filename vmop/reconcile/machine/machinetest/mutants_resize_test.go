@@ -24,6 +24,15 @@ func resizingMutants() []mutant {
 			},
 		},
 		{
+			fault: "that a node is too small is taken for a lack of rights", promise: "a guest that cannot grow says so",
+			before: func(s *machine.Snapshot) {
+				s.Failures = slices.Clone(s.Failures)
+				for i := range s.Failures {
+					s.Failures[i].Infeasible = false
+				}
+			},
+		},
+		{
 			fault: "a pod that is not resized yet counts as resized", promise: "a guest uses what its pod has",
 			before: func(s *machine.Snapshot) {
 				if s.Pod() == nil || s.Pod().Status.ContainerStatuses == nil || s.Pod().Status.ContainerStatuses[0].Resources == nil {

@@ -59,10 +59,12 @@ func (w *world) reconcile(faults bool) reconcile.Plan {
 		if faults {
 			r = []result{done, done, done, done, done, stale, refused, lost, lost}[w.choose("fault", 9)]
 		}
+		infeasible := false
 		if r == done || r == lost && w.choose("effect", 2) == 0 {
 			got := w.act(a)
+			infeasible = got == refused
 			w.wrote(a)
-			w.note("%s%s", a.Target(), map[result]string{done: "", stale: ": the snapshot was old"}[got])
+			w.note("%s%s", a.Target(), map[result]string{done: "", stale: ": the snapshot was old", refused: ": the node is too small"}[got])
 			if r == done {
 				r = got
 			}
@@ -74,10 +76,11 @@ func (w *world) reconcile(faults bool) reconcile.Plan {
 			continue
 		}
 		if r == refused {
-			f := w.failures[a.Target()]
-			w.failures[a.Target()] = reconcile.Failure{
-				Target: a.Target(), Reason: "Forbidden", Message: "exceeded quota: pods", Count: f.Count + 1, Last: w.now,
+			next := reconcile.Failure{Target: a.Target(), Reason: "Forbidden", Message: "exceeded quota: pods", Count: w.failures[a.Target()].Count + 1, Last: w.now}
+			if infeasible {
+				next.Message, next.Infeasible = `pods "web" is forbidden: node didn't have enough allocatable resources: memory`, true
 			}
+			w.failures[a.Target()] = next
 		}
 		return untold(p)
 	}

@@ -2,6 +2,7 @@ package machinetest
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/vmop/sdk/vmop/names"
@@ -58,12 +59,26 @@ func (w *world) resize(a reconcile.ResizePod) result {
 	if w.nodes == nil {
 		w.violated("a node that does not resize pods is not asked to", "%+v", a)
 	}
-	for name, q := range a.Requests {
-		pod.Spec.Containers[0].Resources.Requests[name] = q
+	asked := maps.Clone(pod.Spec.Containers[0].Resources.Requests)
+	maps.Copy(asked, a.Requests)
+	if w.nodes.refuses && !fits(asked, w.nodes.most) {
+		return refused
 	}
+	pod.Spec.Containers[0].Resources.Requests = asked
 	pod.Generation++
 	w.put("pod/"+a.Name, pod)
 	return done
+}
+
+// infeasible reports whether the API server has refused to resize the pod, which is tried again for
+// as long as it is wanted.
+func (w *world) infeasible() bool {
+	for _, f := range w.failures {
+		if f.Infeasible {
+			return true
+		}
+	}
+	return false
 }
 
 // allocate models the kubelet: it gives the pod all that it requests, or nothing.
@@ -198,6 +213,9 @@ func (w *world) checkResized() {
 	}
 	if g.has != want || c.Status != "True" && c.Reason != spec.ReasonShrinkRefused {
 		w.violated("a guest has what it is to have", "%+v instead of %+v: %+v", g.has, want, c)
+	}
+	if w.infeasible() {
+		return // the node is smaller than its pod
 	}
 	if need := r.For(want); !fits(need, pod.Spec.Containers[0].Resources.Requests) || !fits(pod.Spec.Containers[0].Resources.Requests, need) {
 		w.violated("a pod asks for what its guest has", "%v instead of %v", pod.Spec.Containers[0].Resources.Requests, need)

@@ -86,7 +86,7 @@ func (w *world) settle() {
 			}
 		}
 		w.check()
-		if w.serial == before && len(p.Actions) == 0 && len(p.Statuses) == 0 && len(p.Events) == 0 && p.Wake.IsZero() {
+		if w.serial == before && len(p.Actions) == 0 && len(p.Statuses) == 0 && len(p.Events) == 0 && (p.Wake.IsZero() || w.infeasible()) {
 			if quiet++; quiet == 2 {
 				w.checkSettled()
 				return
@@ -209,6 +209,9 @@ func (w *world) linger() {
 			clear(w.failures)
 		}
 		p := w.reconcile(false)
+		if w.infeasible() {
+			p = w.reconcile(false) // the operator looks again at once
+		}
 		w.controllers()
 		for _, k := range w.keys("pod/") {
 			pod := get[*corev1.Pod](w, k)

@@ -259,6 +259,8 @@ type capacity struct {
 	written map[string]int
 	// silent: the kubelet does not report the observed generation, as before Kubernetes 1.34.
 	silent bool
+	// refuses: the API server refuses what the node can never give, as since Kubernetes 1.36.
+	refuses bool
 }
 
 // waiting is a period in which the status has one reason and object of a wait.
