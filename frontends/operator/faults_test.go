@@ -633,8 +633,9 @@ func TestUnreadableMachine(tt *testing.T) {
 	t := newTestOn(tt, own)
 	t.startKubelet()
 	const weight = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/affinity/properties/nodeAffinity/properties/" +
-		"preferredDuringSchedulingIgnoredDuringExecution/items/properties/weight/maximum"
-	if _, err := own.Kubectl(t.Context(), "patch", "crd", spec.ResourceVirtualMachines+"."+spec.GroupName, "--type=json", "-p", `[{"op": "remove", "path": "`+weight+`"}]`); err != nil {
+		"preferredDuringSchedulingIgnoredDuringExecution/items/properties/weight"
+	patch := `[{"op": "remove", "path": "` + weight + `/maximum"}, {"op": "remove", "path": "` + weight + `/format"}]`
+	if _, err := own.Kubectl(t.Context(), "patch", "crd", spec.ResourceVirtualMachines+"."+spec.GroupName, "--type=json", "-p", patch); err != nil {
 		t.Fatal(err)
 	}
 	broken := strings.Replace(machine("broken", "Running"), "spec:\n", `spec:

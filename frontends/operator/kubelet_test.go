@@ -21,6 +21,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
+const testNode = "node-1"
+
 // kubelet does in a namespace what the scheduler, a node, the volume controller
 // and the runner would.
 type kubelet struct {
@@ -61,6 +63,13 @@ func (t *test) startKubelet() *kubelet { return t.startKubeletThat(false) }
 // startKubeletThat starts one that resizes pods in place, or does not.
 func (t *test) startKubeletThat(resizes bool) *kubelet {
 	t.Helper()
+	if resizes { // the API server looks whether the pod's node can
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: testNode}}
+		node.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: *quantity("4"), corev1.ResourceMemory: *quantity("64Gi")}
+		if _, err := t.kube.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatal(err)
+		}
+	}
 	factory := informers.NewSharedInformerFactoryWithOptions(t.kube, 0, informers.WithNamespace(t.namespace))
 	k := &kubelet{
 		test: t, ends: map[string]string{}, silent: map[string]bool{}, unreported: map[types.UID]bool{}, changed: map[string]bool{}, stubborn: map[string]bool{}, says: map[string]map[string]any{}, resizes: resizes,
@@ -197,7 +206,7 @@ func (k *kubelet) syncPod(ctx context.Context, pod *corev1.Pod) error {
 		}
 		return pods.Bind(ctx, &corev1.Binding{
 			ObjectMeta: metav1.ObjectMeta{Name: pod.Name, UID: pod.UID},
-			Target:     corev1.ObjectReference{Kind: "Node", Name: "node-1"},
+			Target:     corev1.ObjectReference{Kind: "Node", Name: testNode},
 		}, metav1.CreateOptions{})
 	case ended:
 		return nil

@@ -37,19 +37,19 @@ func (t *test) asks(name, cpu string, guest int) {
 
 func (t *test) giveCPUs(name string, n int) {
 	t.Helper()
-	if _, err := t.vms.Patch(t.Context(), name, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"vm":{"maximumCpus":8,"currentCpus":%d}}}`, n), metav1.PatchOptions{}); err != nil {
+	if _, err := t.vms.Patch(t.Context(), name, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"vm":{"maximumCpus":16,"currentCpus":%d}}}`, n), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // A pod grows before its guest does; where a quota forbids it the guest keeps what
-// it has, until the quota is gone.
+// it has, until the quota is gone, and where its node is too small.
 func TestGrowthResizesThePod(tt *testing.T) {
 	tt.Parallel()
 	t := newTest(tt)
 	t.startKubeletThat(true)
 	t.start(cluster.Kubeconfig())
-	t.create(strings.Replace(machine("one", "Running"), "maximumCpus: 2", "maximumCpus: 8", 1))
+	t.create(strings.Replace(machine("one", "Running"), "maximumCpus: 2", "maximumCpus: 16", 1))
 	t.phase("one", spec.PhaseRunning)
 	t.asks("one", "500m", 1)
 	t.giveCPUs("one", 2)
@@ -74,6 +74,15 @@ func TestGrowthResizesThePod(tt *testing.T) {
 		t.Fatal(err)
 	}
 	t.asks("one", "2", 4)
+
+	// Its node has four processors.
+	t.giveCPUs("one", 8)
+	t.asks("one", "4", 8)
+	t.giveCPUs("one", 16)
+	t.waits("one", spec.ConditionConfigurationApplied, spec.ReasonResizeInfeasible)
+	t.asks("one", "4", 8)
+	t.giveCPUs("one", 7)
+	t.asks("one", "4", 7)
 }
 
 // A cluster that does not resize pods lets guests grow as before, and says that the
@@ -85,7 +94,7 @@ func TestGrowthWithoutResizing(tt *testing.T) {
 	p := newProxy(tt)
 	p.old = true
 	t.start(p.kubeconfig)
-	t.create(strings.Replace(machine("one", "Running"), "maximumCpus: 2", "maximumCpus: 8", 1))
+	t.create(strings.Replace(machine("one", "Running"), "maximumCpus: 2", "maximumCpus: 16", 1))
 	t.phase("one", spec.PhaseRunning)
 	t.giveCPUs("one", 2)
 	t.asks("one", "500m", 2)

@@ -33,11 +33,13 @@ func main() {
 	machines := flag.Int("machines", 1000, "how many machines, `N`")
 	outage := flag.Duration("outage", time.Minute, "how long the API server is away")
 	only := flag.String("steps", "", "the `STEPS` to measure after the first, separated by commas, such as stop,outage, default: all")
+	policy := flag.String("policy", "", "a `FILE` that is applied with the definitions, such as deploy/components/finalizer-at-creation/policy.yaml")
 	requests := flag.Bool("requests", false, "print, too, what the API server was asked for, by verb and resource")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *program, *machines, *outage, strings.Split(*only, ","), *requests); err != nil {
+	l := &load{program: *program, policy: *policy, made: map[key]time.Time{}}
+	if err := l.run(ctx, *machines, *outage, strings.Split(*only, ","), *requests); err != nil {
 		fmt.Fprintln(os.Stderr, "scaleload:", err)
 		os.Exit(1)
 	}
@@ -52,6 +54,7 @@ type load struct {
 	operator   *operator
 	kubeconfig string
 	program    string
+	policy     string
 	log        string
 	template   map[string]any
 
@@ -59,7 +62,7 @@ type load struct {
 	made map[key]time.Time
 }
 
-func run(ctx context.Context, program string, n int, outage time.Duration, wanted []string, requests bool) error {
+func (l *load) run(ctx context.Context, n int, outage time.Duration, wanted []string, requests bool) error {
 	dir, err := os.MkdirTemp("", "scaleload-")
 	if err != nil {
 		return err
@@ -69,7 +72,7 @@ func run(ctx context.Context, program string, n int, outage time.Duration, wante
 		return err
 	}
 	defer func() { _ = plane.Stop() }()
-	l := &load{plane: plane, program: program, log: filepath.Join(dir, "operator.log"), made: map[key]time.Time{}}
+	l.plane, l.log = plane, filepath.Join(dir, "operator.log")
 	if err := yaml.Unmarshal([]byte(manifest), &l.template); err != nil {
 		return err
 	}
@@ -86,9 +89,11 @@ func run(ctx context.Context, program string, n int, outage time.Duration, wante
 		return err
 	}
 	l.vms = all.Resource(spec.GroupVersion().WithResource(spec.ResourceVirtualMachines))
-	for _, args := range [][]string{
-		{"apply", "--server-side", "-f", "deploy/crds"}, {"wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"},
-	} {
+	apply := [][]string{{"apply", "--server-side", "-f", "deploy/crds"}, {"wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"}}
+	if l.policy != "" {
+		apply = append(apply, []string{"apply", "-f", l.policy})
+	}
+	for _, args := range apply {
 		if _, err := plane.Kubectl(ctx, args...); err != nil {
 			return err
 		}
@@ -98,7 +103,7 @@ func run(ctx context.Context, program string, n int, outage time.Duration, wante
 		return err
 	}
 	defer func() { l.rest() }()
-	if l.operator, err = startOperator(ctx, program, l.kubeconfig, l.log); err != nil {
+	if l.operator, err = startOperator(ctx, l.program, l.kubeconfig, l.log); err != nil {
 		return err
 	}
 	defer func() { l.operator.stop() }()
@@ -185,8 +190,10 @@ func (l *load) give(ctx context.Context, keys []key, workers int) error {
 	})
 }
 
-// each calls do for each machine until it succeeds.
+// each calls do for each machine until it succeeds, or the API server says that it is wrong.
 func each(ctx context.Context, keys []key, workers int, do func(context.Context, key) error) error {
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
 	var wg sync.WaitGroup
 	for w := range workers {
 		wg.Go(func() {
@@ -198,13 +205,16 @@ func each(ctx context.Context, keys []key, workers int, do func(context.Context,
 					if err == nil {
 						break
 					}
+					if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
+						giveUp(fmt.Errorf("machine %s in namespace %s: %w", keys[i].name, keys[i].namespace, err))
+					}
 					time.Sleep(200 * time.Millisecond)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	return ctx.Err()
+	return context.Cause(ctx)
 }
 
 func (l *load) create(ctx context.Context, what string, keys []key) error {

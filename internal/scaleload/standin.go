@@ -29,9 +29,9 @@ type standIn struct {
 	vms    dynamic.NamespaceableResourceInterface
 	pods   cache.Store
 	claims cache.Store
-	// queues has one for each kind of namespace, so that those measured beside a busy one do not
-	// wait for the stand-in.
-	queues [2]workqueue.TypedRateLimitingInterface[work]
+	// queues has two, of claims and of pods, for each kind of namespace: nobody who binds volumes
+	// keeps a node waiting, and those measured beside a busy namespace do not wait for the stand-in.
+	queues [4]workqueue.TypedRateLimitingInterface[work]
 
 	mu sync.Mutex
 	// pod and runs are when a machine's first pod was seen and when it ran.
@@ -43,6 +43,10 @@ type work struct {
 	pod bool
 	key
 }
+
+// workersEach is how many nodes there are, so to speak: as many as the operator works on machines
+// at once.
+const workersEach = 16
 
 func newStandIn(kube kubernetes.Interface, vms dynamic.NamespaceableResourceInterface) *standIn {
 	return &standIn{kube: kube, vms: vms, pod: map[key]time.Time{}, runs: map[key]time.Time{}, uids: map[key]map[types.UID]bool{}}
@@ -73,7 +77,7 @@ func (s *standIn) start(ctx context.Context) (stop func(), err error) {
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
 	for _, q := range s.queues {
-		for range 6 {
+		for range workersEach {
 			workers.Go(func() { s.work(ctx, q) })
 		}
 	}
@@ -99,7 +103,10 @@ func (s *standIn) add(pod bool, o any) {
 	}
 	q := 0
 	if strings.HasPrefix(k.namespace, neighbours) {
-		q = 1
+		q = 2
+	}
+	if pod {
+		q++
 	}
 	s.queues[q].Add(work{pod, k})
 }
@@ -204,7 +211,7 @@ func (s *standIn) again(ctx context.Context, k key) error {
 		}
 	}
 	for i := range 2 {
-		pod.Status.NominatedNodeName = fmt.Sprint("node-", i+1)
+		pod.Status.Message = fmt.Sprint("update ", i+1)
 		if pod, err = s.kube.CoreV1().Pods(k.namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{}); err != nil {
 			return err
 		}
