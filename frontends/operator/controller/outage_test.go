@@ -431,7 +431,7 @@ func TestWatchesArePutOff(t *testing.T) {
 			t.Errorf("%v after %v", err, time.Since(begin))
 		}
 		w = &patientWatch{of: &countingWatch{refuses: 1000}, server: s}
-		if _, err := w.WatchWithContext(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) || time.Since(begin) > watchGrace {
+		if _, err := w.WatchWithContext(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) || time.Since(begin) > forbidsFirst {
 			t.Errorf("%v after %v", err, time.Since(begin))
 		}
 	})

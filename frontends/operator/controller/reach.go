@@ -30,8 +30,12 @@ const (
 	// operator has no access to the endpoint.
 	refusesFirst = 3 * time.Second
 	// watchGrace is how long reconciliations wait after an outage for the watches to be
-	// established.
-	watchGrace = 10 * time.Second
+	// established. To read thousands of machines anew takes longer, and what is seen of the others
+	// meanwhile is as old as the outage.
+	watchGrace = 4 * time.Second
+	// forbidsFirst is how long after an outage a watch that is forbidden is tried again, see
+	// refusesFirst.
+	forbidsFirst = 10 * time.Second
 	// watchPause is the time between two attempts at a watch that an API server puts off, and
 	// watchPatience when the error is passed to the reflector, which backs off.
 	watchPause    = 500 * time.Millisecond
@@ -425,7 +429,7 @@ func (w *patientWatch) there(is bool) {
 func (s *apiServer) justBack() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.back.IsZero() && s.now().Sub(s.back) < watchGrace
+	return !s.back.IsZero() && s.now().Sub(s.back) < forbidsFirst
 }
 
 // steady is since when all watches are established, zero if one is not.
