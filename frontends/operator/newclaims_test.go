@@ -1,7 +1,11 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,9 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A machine with new disks takes a request for each object, for the finalizer and for the
-// status, and no list; and it gives way to a pod of others that was there first and waits
-// for one of its disks.
+// A machine with new disks takes a request for each object, for the finalizer, if no policy
+// adds that, and for the status, and no list; and it gives way to a pod of others that was
+// there first and waits for one of its disks.
 func TestMachineWithNewDisks(tt *testing.T) {
 	tt.Parallel()
 	t := newTest(tt)
@@ -24,29 +28,35 @@ func TestMachineWithNewDisks(tt *testing.T) {
 	// The first of a namespace has a look at all pods.
 	t.create(machine("first", "Running"))
 	t.phase("first", spec.PhaseRunning)
-	// The watch of what waits counts only after some seconds, in which machines need lists.
 	next := 0
-	t.eventually("a machine needs its objects, its finalizer and its status, and no list", func() error {
-		time.Sleep(time.Second)
-		next++
-		name := fmt.Sprint("next-", next)
-		p.reset()
-		t.create(machine(name, "Running"))
-		t.phase(name, spec.PhaseRunning)
-		status := "patch vms/" + name + "/status"
-		all := p.which(func(*request) bool { return true })
-		made := slices.DeleteFunc(slices.Clone(all), func(r string) bool { return r == status })
-		slices.Sort(made)
-		want := []string{
-			"create configmaps", "create persistentvolumeclaims", "create persistentvolumeclaims", "create pods", "create secrets",
-			"patch vms/" + name,
-		}
-		// There are two if the pod took more than two seconds to run.
-		if n := len(all) - len(made); !slices.Equal(made, want) || n < 1 || n > 2 {
-			return fmt.Errorf("%d statuses and %q, want %q", n, made, want)
-		}
-		return nil
-	})
+	needs := func(more ...string) {
+		tt.Helper()
+		t.eventually("a machine needs its objects, its status and "+strings.Join(more, ", ")+", and no list", func() error {
+			time.Sleep(time.Second)
+			next++
+			name := fmt.Sprint("next-", next)
+			p.reset()
+			t.create(machine(name, "Running"))
+			t.phase(name, spec.PhaseRunning)
+			status := "patch vms/" + name + "/status"
+			all := p.which(func(*request) bool { return true })
+			made := slices.DeleteFunc(slices.Clone(all), func(r string) bool { return r == status })
+			slices.Sort(made)
+			want := []string{"create configmaps", "create persistentvolumeclaims", "create persistentvolumeclaims", "create pods", "create secrets"}
+			for _, verb := range more {
+				want = append(want, verb+" vms/"+name)
+			}
+			// There are two if the pod took more than two seconds to run.
+			if n := len(all) - len(made); !slices.Equal(made, want) || n < 1 || n > 2 {
+				return fmt.Errorf("%d statuses and %q, want %q", n, made, want)
+			}
+			return nil
+		})
+	}
+	// The watch of what waits counts only after some seconds, in which machines need lists.
+	needs("patch") // for the finalizer
+	t.addsFinalizers()
+	needs()
 
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "populate"}, Spec: corev1.PodSpec{
 		Containers: []corev1.Container{{Name: "populate", Image: "populate"}},
@@ -74,4 +84,30 @@ func TestMachineWithNewDisks(tt *testing.T) {
 		t.Fatal(err)
 	}
 	t.phase("third", spec.PhaseRunning)
+}
+
+// addsFinalizers has the API server add the finalizer to what is created in the namespace.
+func (t *test) addsFinalizers() {
+	t.Helper()
+	data, err := os.ReadFile("../../deploy/components/finalizer-at-creation/policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const binds = "  policyName: vmop-finalizer\n"
+	if !bytes.Contains(data, []byte(binds)) {
+		t.Fatalf("the binding has no %q", binds)
+	}
+	here := binds + "  matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: " + t.namespace + "}}}\n"
+	file := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(file, bytes.Replace(data, []byte(binds), []byte(here), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cluster.Kubectl(t.Context(), "apply", "--warnings-as-errors", "-f", file); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := cluster.Kubectl(context.Background(), "delete", "-f", file); err != nil {
+			t.Error(err)
+		}
+	})
 }
