@@ -205,7 +205,7 @@ func each(ctx context.Context, keys []key, workers int, do func(context.Context,
 					if err == nil {
 						break
 					}
-					if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
+					if apierrors.IsInvalid(err) {
 						giveUp(fmt.Errorf("machine %s in namespace %s: %w", keys[i].name, keys[i].namespace, err))
 					}
 					time.Sleep(200 * time.Millisecond)
