@@ -236,16 +236,22 @@ func inPod(pod, flag string) (*podProgram, error) {
 // the guest has booted.
 func console(t *testing.T, pod string) *tinyguest.Console {
 	t.Helper()
-	program, err := inPod(pod, "-console")
-	if err != nil {
-		t.Fatal(err)
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Second) {
+		program, err := inPod(pod, "-console")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := tinyguest.NewConsole(program)
+		t.Cleanup(func() { _ = c.Close() })
+		err = c.WaitReady(withPatience(t))
+		if err == nil {
+			return c
+		}
+		// A pod is ready when its runner has started, which then starts QEMU.
+		if !errors.Is(err, io.EOF) || time.Now().After(end) {
+			t.Fatal(err)
+		}
 	}
-	c := tinyguest.NewConsole(program)
-	t.Cleanup(func() { _ = c.Close() })
-	if err := c.WaitReady(withPatience(t)); err != nil {
-		t.Fatal(err)
-	}
-	return c
 }
 
 // say types a command at the guest's console and returns the answer.
