@@ -76,11 +76,7 @@ func (w *world) reconcile(faults bool) reconcile.Plan {
 			continue
 		}
 		if r == refused {
-			next := reconcile.Failure{Target: a.Target(), Reason: "Forbidden", Message: "exceeded quota: pods", Count: w.failures[a.Target()].Count + 1, Last: w.now}
-			if infeasible {
-				next.Message, next.Infeasible = `pods "web" is forbidden: node didn't have enough allocatable resources: memory`, true
-			}
-			w.failures[a.Target()] = next
+			w.refuse(a.Target(), infeasible)
 		}
 		return untold(p)
 	}
@@ -110,6 +106,14 @@ func (w *world) reconcile(faults bool) reconcile.Plan {
 		w.told(e, latest)
 	}
 	return p
+}
+
+func (w *world) refuse(t reconcile.Target, infeasible bool) {
+	f := reconcile.Failure{Target: t, Reason: "Forbidden", Message: "exceeded quota: pods", Count: w.failures[t].Count + 1, Last: w.now}
+	if infeasible {
+		f.Message, f.Infeasible = `pods "web" is forbidden: node didn't have enough allocatable resources: memory`, true
+	}
+	w.failures[t] = f
 }
 
 func (w *world) podUID() types.UID {

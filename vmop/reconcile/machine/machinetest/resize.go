@@ -70,15 +70,15 @@ func (w *world) resize(a reconcile.ResizePod) result {
 	return done
 }
 
-// infeasible reports whether the API server has refused to resize the pod, which is tried again for
-// as long as it is wanted.
+// infeasible reports whether the API server refuses to resize the pod for its guest, which is tried
+// again for as long as it is wanted.
 func (w *world) infeasible() bool {
-	for _, f := range w.failures {
-		if f.Infeasible {
-			return true
-		}
+	vm, pod := get[*spec.VirtualMachine](w, theVM), get[*corev1.Pod](w, thePod)
+	if w.nodes == nil || !w.nodes.refuses || vm == nil || pod == nil {
+		return false
 	}
-	return false
+	r, _ := objects.RecordedRequests(pod)
+	return !fits(r.For(objects.GuestAmounts(vm)), w.nodes.most)
 }
 
 // allocate models the kubelet: it gives the pod all that it requests, or nothing.
