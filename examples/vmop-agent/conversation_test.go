@@ -147,30 +147,77 @@ func TestGoAgent(t *testing.T) {
 	}
 }
 
-// The shell agent speaks over a terminal, which is a character device as a virtio
-// port is.
-func TestShellAgent(t *testing.T) {
-	dir := loginPrograms(t)
-	host, guest, err := pty.Open()
+// shellAgent is a shell agent that speaks over a terminal, which is a character device
+// as a virtio port is.
+type shellAgent struct {
+	port *os.File
+	cmd  *exec.Cmd
+}
+
+// startShellAgent starts one with the folder's programs. Whatever goes wrong, its
+// terminal is closed when ctx ends, and the conversation with it.
+func startShellAgent(ctx context.Context, t *testing.T, dir string) shellAgent {
+	t.Helper()
+	master, guest, err := pty.Open()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer host.Close()
-	defer guest.Close()
+	t.Cleanup(func() { _ = guest.Close() })
 	if _, err := term.MakeRaw(int(guest.Fd())); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+	// pty.Open leaves a file that blocks, whose reads nothing interrupts.
+	defer master.Close()
+	fd, err := syscall.Dup(int(master.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.SetNonblock(fd, true); err != nil {
+		t.Fatal(err)
+	}
+	host := os.NewFile(uintptr(fd), master.Name())
+	t.Cleanup(func() { _ = host.Close() })
+	context.AfterFunc(ctx, func() { _ = host.Close() })
 	cmd := exec.CommandContext(ctx, "/bin/sh", "vmop-agent.sh", guest.Name(), filepath.Join(dir, "login"), filepath.Join(dir, "logout"))
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// Whatever goes wrong, the conversation ends with the agent.
-	context.AfterFunc(ctx, func() { _ = host.Close() })
-	converse(t, host, dir, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
-	if err := cmd.Wait(); err != nil {
+	return shellAgent{port: host, cmd: cmd}
+}
+
+func (a shellAgent) leave() { _ = a.cmd.Process.Signal(syscall.SIGTERM) }
+
+func TestShellAgent(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	dir := loginPrograms(t)
+	a := startShellAgent(ctx, t, dir)
+	converse(t, a.port, dir, a.leave)
+	if err := a.cmd.Wait(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A shell looks for signals between commands only: one that comes before the agent
+// reads its next line ends it all the same.
+func TestShellAgentMissesNoSignal(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	dir := loginPrograms(t)
+	for i := range 200 {
+		a := startShellAgent(ctx, t, dir)
+		lines := bufio.NewReader(a.port)
+		if line, err := lines.ReadString('\n'); err != nil || !strings.HasPrefix(line, "220 ") {
+			t.Fatalf("agent %d: got %q, %v, want 220", i, line, err)
+		}
+		a.leave()
+		if line, err := lines.ReadString('\n'); err != nil || !strings.HasPrefix(line, "240 ") {
+			t.Fatalf("agent %d: got %q, %v, want 240", i, line, err)
+		}
+		if err := a.cmd.Wait(); err != nil {
+			t.Errorf("agent %d: %v", i, err)
+		}
+		_ = a.port.Close()
 	}
 }

@@ -22,6 +22,7 @@ say() { # CODE TEXT: the text is data, never a format
 
 leave() {
 	trap '' TERM INT HUP
+	kill "${!:-}" 2>/dev/null && wait
 	say 240 leaving
 	exit 0
 }
@@ -72,15 +73,22 @@ do_logout() {
 	fi
 }
 
+serve() {
+	say 220 "vmop-agent.sh is ready"
+	while IFS= read -r line <&3; do
+		line=${line%"$cr"}
+		case $line in
+		'login '*) do_login "${line#login }" ;;
+		logout) do_logout ;;
+		*) say 500 "not understood" ;;
+		esac
+	done
+}
+
 exec 3<>"$port" || exit 1
 trap leave TERM INT HUP
-say 220 "vmop-agent.sh is ready"
-while IFS= read -r line <&3; do
-	line=${line%"$cr"}
-	case $line in
-	'login '*) do_login "${line#login }" ;;
-	logout) do_logout ;;
-	*) say 500 "not understood" ;;
-	esac
-done
+# A shell looks for signals before it reads, and one that comes between the two would
+# wait for the host's next line. Waiting for a process misses none.
+serve &
+wait "$!"
 # The host is gone. systemd starts the next one.
