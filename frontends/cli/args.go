@@ -54,7 +54,6 @@ func reorder(app *cli.App, args []string) []string {
 	return slices.Concat(head, flags, []string{"--"}, rest)
 }
 
-// takesValue reports whether the argument after a flag is its value.
 func takesValue(command *cli.Command, arg string) bool {
 	name := strings.TrimLeft(arg, "-")
 	if strings.Contains(name, "=") {

@@ -107,7 +107,6 @@ func (p *program) clone(c *cli.Context) error {
 	return nil
 }
 
-// copying reports the progress of copies; an interrupt ends them.
 func (p *program) copying(c *cli.Context, what string, do func(context.Context, host.CopyOptions) error) error {
 	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -122,7 +121,6 @@ func (p *program) copying(c *cli.Context, what string, do func(context.Context, 
 	return err
 }
 
-// noteConsistency prints how consistent the copied disks of a running machine are.
 func (p *program) noteConsistency(copied string, how host.Consistency) {
 	switch {
 	case how.Frozen:

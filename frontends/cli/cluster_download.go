@@ -89,7 +89,6 @@ func (d *download) read(ctx context.Context) (*spec.VirtualDiskDownload, error) 
 	return disk.Status.Download, nil
 }
 
-// lockPart opens the partial download and locks it against other processes.
 func lockPart(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if err != nil {
@@ -245,7 +244,6 @@ func (d *download) fetch(ctx context.Context, part *os.File, from spec.VirtualDi
 	return got, client.Done(ctx)
 }
 
-// mayConvert checks before a download whether its format can be converted.
 func (d *download) mayConvert(has string) error {
 	if !d.converts(has) {
 		return nil

@@ -295,7 +295,6 @@ func (r completer) argument(command *cli.Command, words []string) completions {
 
 func operands(command *cli.Command, words []string) int { return len(operandsOf(command, words)) }
 
-// operandsOf returns the arguments that are neither flags nor their values.
 func operandsOf(command *cli.Command, words []string) []string {
 	var out []string
 	for i := 0; i < len(words); i++ {

@@ -60,7 +60,6 @@ func (p *program) consolePassword(c *cli.Context) error {
 	return nil
 }
 
-// userName returns the user on this host, by number if it has no name.
 func userName() string {
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		return u.Username

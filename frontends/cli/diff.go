@@ -39,7 +39,6 @@ func (p *program) diffCommand() *cli.Command {
 // diff.
 const exitDiffError = 3
 
-// difference is the effect on a machine.
 type difference struct {
 	Namespace string
 	Name      string
@@ -95,7 +94,6 @@ func (p *program) differences(c *cli.Context, files []string) ([]difference, err
 	return out, nil
 }
 
-// difference returns the effect of a manifest on its machine.
 func (p *program) difference(c *cli.Context, client *cluster.Client, manifest *unstructured.Unstructured) (difference, error) {
 	ctx, cancel := bounded(c, requestTimeout, "the API server did not answer")
 	defer cancel()

@@ -32,13 +32,11 @@ type diskDone struct {
 	Action string
 	// Machine is that of attach and detach.
 	Machine string
-	// File is what was downloaded.
-	File *output.DownloadedFile
+	File    *output.DownloadedFile
 	// Phase is that of the disk or its attachment, Deleted, or DryRun.
 	Phase   string
 	Message string
-	// Done reports whether the action is complete.
-	Done bool
+	Done    bool
 }
 
 func printedResult(d *diskDone) *output.DiskResult {

@@ -4,7 +4,6 @@ import (
 	"github.com/vmop/sdk/vmop/output"
 )
 
-// displayConnection is how a viewer connects to a display.
 type displayConnection struct {
 	Protocol string
 	URI      string

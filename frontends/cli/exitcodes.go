@@ -110,7 +110,6 @@ func exitCodesOf(command string) string {
 	return out
 }
 
-// withExitCodes inserts the exit codes into a help text, before the examples.
 func withExitCodes(command, description string) string {
 	codes := exitCodesOf(command)
 	if codes == "" {

@@ -11,7 +11,6 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// finding is an error, a warning or a remark about a manifest.
 type finding struct {
 	spec.Problem
 	severity output.Severity

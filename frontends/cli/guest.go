@@ -76,7 +76,6 @@ func (p *program) guest(c *cli.Context) error {
 	return fmt.Errorf("guest %s: %w", m.FullName(), err)
 }
 
-// question is what a guest agent is asked.
 type question struct {
 	ask func(context.Context, *qga.Client) error
 	// silent: nothing of ours is written to the standard error, which is a command's.
@@ -123,7 +122,6 @@ func (p *program) question(c *cli.Context, what string, args []string) (question
 	return q, nil
 }
 
-// askAgent asks the agent in the guest of a machine, if it can answer.
 func (p *program) askAgent(ctx context.Context, m *host.Machine, q question) error {
 	if err := p.askMonitor(ctx, m.Socket(qemucmd.SocketToolMonitor), agentReady); err != nil {
 		return err

@@ -12,12 +12,10 @@ func (p *program) hint(c *cli.Context, words ...string) string {
 	return shellwords.Join(append(append([]string{"vmop-cli"}, words...), p.where(c)...)...)
 }
 
-// kubectl returns the command line of a next step by kubectl, for the cluster of this command.
 func (p *program) kubectl(c *cli.Context, words ...string) string {
 	return shellwords.Join(append(append([]string{"kubectl"}, whichCluster(c)...), words...)...)
 }
 
-// where returns this command's flags that say where machines are.
 func (p *program) where(c *cli.Context) []string {
 	if inCluster(c) {
 		if flags := whichCluster(c); len(flags) > 0 {

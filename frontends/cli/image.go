@@ -17,7 +17,6 @@ import (
 	"github.com/vmop/sdk/vmop/imagesource"
 )
 
-// imageActions are the words after vmop-cli image.
 const imageActions = "list|pull|delete|prune"
 
 func (p *program) imageCommand() *cli.Command {
@@ -188,7 +187,6 @@ func shortDigest(digest string) string {
 	return digest[:min(len(digest), 12)]
 }
 
-// fetching reports the progress of an image; an interrupt ends it.
 func (p *program) fetching(c *cli.Context, source string, do func(context.Context, host.ImageOptions) error) error {
 	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()

@@ -19,7 +19,6 @@ import (
 // maxInput limits a manifest file, in bytes: many times what the API server accepts for one object.
 const maxInput = 64 << 20
 
-// stdinName is the name of the standard input in messages.
 const stdinName = "<stdin>"
 
 func (p *program) read(file string) (name string, data []byte, err error) {
@@ -124,7 +123,6 @@ func (p *program) machinesAmong(files []string, s selection) ([]spec.Object, err
 	return machines, err
 }
 
-// machinesAndOthers returns the selected machines and the other selected objects.
 func (p *program) machinesAndOthers(files []string, s selection) (machines, others []spec.Object, err error) {
 	objects, said, err := p.load(files, s, spec.Options{Default: true, Validate: true})
 	p.report(said)
@@ -173,7 +171,6 @@ func needFiles(c *cli.Context) ([]string, error) {
 	return c.Args().Slice(), nil
 }
 
-// noMachine reports that files have no machine, what they have, and what would be one.
 func noMachine(files []string, s selection, objects []spec.Object) error {
 	var kinds []string
 	seen := map[string]bool{}

@@ -79,7 +79,6 @@ func wayOut(err error) error {
 	return fmt.Errorf("%w: name it with --disk %s, or say --new-disk %s for %s", err, shellwords.Quote(empty.Disk+"="+empty.Known), empty.Disk, map[bool]string{true: "an empty one", false: "a new copy"}[empty.Image == ""])
 }
 
-// tellDisks prints which disks are new, and which are used because they were given earlier.
 func (p *program) tellDisks(j *host.Job, given host.Given) {
 	for _, name := range slices.Sorted(maps.Keys(j.Definition.Used)) {
 		path := j.Definition.Used[name]

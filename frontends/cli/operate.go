@@ -53,8 +53,7 @@ type operated struct {
 	Type      string
 	Force     bool
 	// Phase is that of the operation, NotNeeded if the machine is already as requested, or DryRun.
-	Phase string
-	// Reason and Message explain it.
+	Phase   string
 	Reason  string
 	Message string
 
@@ -418,7 +417,6 @@ func (p *program) chosen(ctx context.Context, c *cli.Context, client *cluster.Cl
 	return out, nil
 }
 
-// confirmMany asks for confirmation if machines were not chosen by name.
 func (p *program) confirmMany(c *cli.Context, kind spec.OperationType, vms []*spec.VirtualMachine) error {
 	if kind == spec.OperationStart || c.NArg() > 0 || c.Bool("yes") || c.Bool("dry-run") {
 		return nil
@@ -469,7 +467,7 @@ func (w *operating) tellOne(r operated) error {
 	return nil
 }
 
-// printOperated prints results. It fails if one has failed.
+// printOperated fails if one of the results has failed.
 func (p *program) printOperated(results []operated, format string) error {
 	failed := 0
 	for _, r := range results {

@@ -36,7 +36,6 @@ func outputFormat(c *cli.Context, forms ...string) (string, error) {
 
 func forPrograms(format string) bool { return format == formatJSON || format == formatYAML }
 
-// alternatives lists forms and the formats for programs, in words.
 func alternatives(forms []string) string {
 	return strings.Join(append(slices.Clone(forms), formatJSON), ", ") + " or " + formatYAML
 }

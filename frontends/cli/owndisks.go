@@ -9,7 +9,6 @@ import (
 // always treats all machines as this host's, see [selection].
 func always(*spec.Object) (bool, error) { return true, nil }
 
-// besideAmong returns the disks, images and attachments of files.
 func besideAmong(objects []spec.Object) *machineconfig.Beside {
 	out := &machineconfig.Beside{}
 	for i := range objects {

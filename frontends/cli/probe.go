@@ -7,7 +7,6 @@ import (
 	"github.com/vmop/sdk/vmop/hostprobe"
 )
 
-// probe asks this host's QEMU for its capabilities.
 func (p *program) probe(ctx context.Context) (hostprobe.Result, error) {
 	g := p.begin("asking QEMU what this host offers")
 	defer g.end()

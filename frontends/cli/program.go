@@ -19,7 +19,6 @@ type program struct {
 	getenv         func(string) string
 }
 
-// failed prints an error and returns the exit code.
 func (p *program) failed(err error) int {
 	var usage *usageError
 	if errors.As(err, &usage) {

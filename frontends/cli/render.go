@@ -23,7 +23,6 @@ import (
 
 const showHost = "host"
 
-// The output formats.
 const (
 	formatShell = string(rendering.Shell)
 	formatArgv  = string(rendering.Argv)
@@ -72,7 +71,6 @@ func (p *program) renderCommand() *cli.Command {
 	}
 }
 
-// renderFlags parses --show and --output, and the flags that they exclude.
 func renderFlags(c *cli.Context) (show, format string, err error) {
 	show, format = c.String("show"), c.String("output")
 	part := rendering.Part(show)

@@ -70,7 +70,6 @@ func elsewhere(e *host.GivenError) string {
 	return ""
 }
 
-// withFlag inserts the flag before the NAME=PATH that a reason ends in.
 func withFlag(reason string) string {
 	i := strings.LastIndex(reason, " ") + 1
 	if !strings.HasSuffix(reason, "=PATH") {

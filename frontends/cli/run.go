@@ -187,7 +187,6 @@ func (r *shownReporter) Message(m runner.Message) {
 	r.LogReporter.Message(m)
 }
 
-// sourceRunner is the source of the runner's own messages.
 const sourceRunner = "runner"
 
 // foreground is a machine that runs in this process: it combines the machine's reports and the

@@ -72,7 +72,6 @@ func outputs() []described {
 	}
 }
 
-// schemaName is the hidden command that prints the schema.
 const schemaName = "__schema"
 
 func (p *program) schemaCommand() *cli.Command {

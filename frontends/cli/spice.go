@@ -43,7 +43,6 @@ func (p *program) spice(c *cli.Context) error {
 	})
 }
 
-// connection returns how a viewer on this host connects to a machine's display.
 func connection(s *qmp.SpiceInfo) displayConnection {
 	d := displayConnection{Protocol: "spice", Auth: s.Auth}
 	if s.Port == 0 {

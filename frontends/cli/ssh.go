@@ -137,7 +137,6 @@ func (p *program) sshConfigCommand() *cli.Command {
 	}
 }
 
-// sshOptions returns how ssh reaches a machine's guest.
 func (p *program) sshOptions(c *cli.Context, name string) (host.Machine, []host.SSHOption, error) {
 	m, err := p.find(c, name)
 	if err != nil {

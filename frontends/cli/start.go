@@ -93,7 +93,6 @@ func (p *program) start(c *cli.Context) error {
 	return p.startHere(c, m)
 }
 
-// startHere starts a machine of this host from its stored manifest.
 func (p *program) startHere(c *cli.Context, m host.Machine) error {
 	o, err := p.keptManifest(c, m)
 	if err != nil {

@@ -135,7 +135,6 @@ func (p *program) objectsOf(names []string) ([]unstructured.Unstructured, error)
 	return out, errors.Join(errs...)
 }
 
-// manifestFiles returns the YAML and JSON files of a directory, or the file itself.
 func manifestFiles(name string) ([]string, error) {
 	if name == "-" {
 		return []string{name}, nil

@@ -24,7 +24,6 @@ func terminalWidth(stream any) int {
 	return width
 }
 
-// interactive reports whether both input and output are a terminal.
 func (p *program) interactive() bool { return isTerminal(p.stdin) && isTerminal(p.stdout) }
 
 // listWidth is the maximum width of a list: the terminal's, unless everything is requested.

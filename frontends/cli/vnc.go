@@ -44,7 +44,6 @@ func (p *program) vnc(c *cli.Context) error {
 	})
 }
 
-// vncConnection returns how a viewer on this host connects to a machine's VNC server.
 func vncConnection(v *qmp.VNCInfo) (displayConnection, error) {
 	d := displayConnection{Protocol: "vnc", Auth: v.Auth}
 	if v.Family == "unix" {

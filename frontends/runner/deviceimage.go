@@ -41,7 +41,6 @@ type deviceImage struct {
 	own bool
 }
 
-// imageForDevice returns the image of a job, which is fetched unless it is a copy.
 func imageForDevice(ctx context.Context, job runnerconfig.Import, progress func(string), watch func(runnerconfig.ImportProgress)) (*deviceImage, error) {
 	img := &deviceImage{path: filepath.Join(job.Scratch, "image"), own: true}
 	if job.Copy != nil {
@@ -130,7 +129,6 @@ func (i *deviceImage) over(ctx context.Context, dev *os.File, size int64, mark, 
 	return writeHead(dev, first, size)
 }
 
-// body writes all of the disk but its head.
 func (i *deviceImage) body(ctx context.Context, dev *os.File, tell func(imagesource.Progress)) error {
 	if i.size <= deviceHead {
 		return nil

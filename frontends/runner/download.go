@@ -70,7 +70,6 @@ func parseDownload(args []string, stdout io.Writer) (downloadSettings, error) {
 	return s, err
 }
 
-// giveDownload is the main function of such a runner; it returns the exit code.
 func giveDownload(args []string, stdout, stderr io.Writer) int {
 	s, err := parseDownload(args, stdout)
 	if errors.Is(err, flag.ErrHelp) {

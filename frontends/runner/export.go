@@ -69,7 +69,6 @@ func parseExport(args []string, stdout io.Writer) (exportSettings, error) {
 	return s, err
 }
 
-// exportDisk is the main function of such a runner; it returns the exit code.
 func exportDisk(args []string, stdout, stderr io.Writer) int {
 	s, err := parseExport(args, stdout)
 	if errors.Is(err, flag.ErrHelp) {

@@ -69,7 +69,6 @@ type servedFile struct {
 	silence  time.Duration
 }
 
-// impatient is a connection with a timeout for each read.
 type impatient struct {
 	net.Conn
 	silence time.Duration
@@ -159,7 +158,6 @@ func (f *servedFile) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// digestOf returns the SHA-256 digest and the length of a written file.
 func digestOf(ctx context.Context, path string, watch func(runnerconfig.ImportProgress)) (digest string, length int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {

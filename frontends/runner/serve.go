@@ -59,7 +59,6 @@ func parseServe(args []string, stdout io.Writer) (serveSettings, error) {
 	return s, err
 }
 
-// serveImage is the main function of such a runner; it returns the exit code.
 func serveImage(args []string, stdout, stderr io.Writer) int {
 	s, err := parseServe(args, stdout)
 	if errors.Is(err, flag.ErrHelp) {

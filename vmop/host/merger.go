@@ -292,7 +292,6 @@ func (g *merger) wait(ctx context.Context) error {
 	return nil
 }
 
-// pause pauses the executing guest, and goOn resumes it if that was done.
 func (g *merger) pause(ctx context.Context) error {
 	if err := g.do(ctx, qmp.Stop{}); err != nil {
 		return err

@@ -60,7 +60,6 @@ func SSHConfig(host string, options []SSHOption) string {
 	return b.String()
 }
 
-// The range of ports for guests' SSH servers.
 const (
 	firstSSHPort = 2201
 	lastSSHPort  = 2999

@@ -310,8 +310,6 @@ func (f *fetch) search(t *tar.Reader, want string, hidden map[string]bool, limit
 	return found, refusal{errors.New("there are too many files in it")}
 }
 
-// fromFiles fetches the disk of a container image from an archive or a directory in OCI's image
-// layout.
 func (f *fetch) fromFiles(ctx context.Context, kind Kind, want *digest) (_ sums, _ string, err error) {
 	var l layoutFiles = layoutDirectory(strings.TrimPrefix(f.Location, layoutPrefix))
 	if kind == Archive {

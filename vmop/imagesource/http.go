@@ -33,7 +33,6 @@ const (
 	LocalAllowed
 )
 
-// Timeouts of the steps of a request.
 const (
 	connectTimeout   = 30 * time.Second
 	handshakeTimeout = 30 * time.Second

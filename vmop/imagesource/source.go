@@ -46,7 +46,6 @@ const (
 	Layout   Kind = "layout"
 )
 
-// The prefixes of locations.
 const (
 	registryPrefix = "oci://"
 	archivePrefix  = "oci-archive:"

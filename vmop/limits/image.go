@@ -44,7 +44,6 @@ func CABundle(bundle string) error {
 // DefaultContainerDisk is the maximum size of a container disk if the manifest sets none, in bytes.
 const DefaultContainerDisk = 20 << 30
 
-// Prefixes of image sources.
 const (
 	ociPrefix     = "oci://"
 	archivePrefix = "oci-archive:"

@@ -106,7 +106,6 @@ func RTCBase(s string) error {
 	return errors.New("must be utc, localtime or a time such as 2026-06-17T16:01:21 or 2026-06-17")
 }
 
-// The values of enumerations.
 var (
 	rtcClocks    = []string{"host", "rt", "vm"}
 	panicDevices = []string{"pvpanic-pci", "pvpanic"}

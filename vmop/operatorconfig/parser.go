@@ -291,7 +291,6 @@ func (p *parser) factor(v value, to *float64) {
 	*to = f
 }
 
-// seconds reads a number of seconds, which may be in quotes.
 func (p *parser) seconds(v value, to *time.Duration) {
 	const most = 86400
 	f, ok := p.number(v)

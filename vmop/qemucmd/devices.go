@@ -40,7 +40,6 @@ func (b *builder) channel(field, id string, nr int, name, chardev, why string) {
 		Prop{"bus", Bus("virtio-serial0.0")}, Prop{"nr", Int(nr)}, Prop{"name", Str(name)}, Prop{"chardev", Ref(chardev)})
 }
 
-// Ports of the USB controller.
 const (
 	usbPorts        = 15
 	usbPortTablet   = 1

@@ -57,7 +57,6 @@ func namesVersion(desired string) bool { return desired != "" && desired != "q35
 
 func q35(t MachineType) bool { return t.Alias == "q35" || strings.HasPrefix(t.Name, "pc-q35-") }
 
-// newestQ35 prefers the type that QEMU itself calls q35.
 func newestQ35(types []MachineType) (MachineType, bool) {
 	var candidates []MachineType
 	for _, t := range types {

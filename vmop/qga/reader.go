@@ -138,7 +138,6 @@ func (r *replyReader) synchronize(want syncReply) error {
 	}
 }
 
-// skipToSentinel reads up to the next sentinel, at most most bytes, and returns how many it read.
 func (r *replyReader) skipToSentinel(most int, refused func([]byte)) (n int, err error) {
 	var line []byte // a whole line before a sentinel
 	for n <= most {

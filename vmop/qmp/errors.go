@@ -86,7 +86,6 @@ func (e *Error) Is(target error) bool {
 		(t.Desc == "" || t.Desc == e.Desc)
 }
 
-// contextError returns why ctx ended: its Err, and its cause if the caller gave one.
 func contextError(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if cause == nil || errors.Is(cause, err) {

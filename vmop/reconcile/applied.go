@@ -127,7 +127,6 @@ func Applied(wanted, stored metav1.Object) bool {
 	return true
 }
 
-// contains reports whether a map has all entries of another, except those to skip.
 func contains(all, some map[string]string, skip func(key string) bool) bool {
 	for k, v := range some {
 		if got, ok := all[k]; (!ok || got != v) && (skip == nil || !skip(k)) {

@@ -28,7 +28,6 @@ func Unreported(plan Plan, before *Failure, f Failure) Plan {
 	return out
 }
 
-// noun names the object of a target in a sentence.
 func noun(t Target) string {
 	kind, _, _ := strings.Cut(t.Kind, "/")
 	switch kind {

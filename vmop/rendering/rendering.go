@@ -58,7 +58,6 @@ func (p Part) format() Format {
 	return YAML
 }
 
-// check rejects an unknown part or format.
 func check(part Part, format Format) error {
 	switch {
 	case part != All && !slices.Contains(parts, part):
@@ -292,7 +291,6 @@ func documentsJSON(docs *cloudinit.Documents) any {
 	return out
 }
 
-// writeDocuments writes the documents as one YAML stream.
 func writeDocuments(w io.Writer, docs *cloudinit.Documents) error {
 	if docs == nil {
 		_, err := fmt.Fprintln(w, "# no cloudInit in the manifest, and so no seed")

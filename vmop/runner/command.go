@@ -6,7 +6,6 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// do runs a command within its deadline and drops the answer.
 func do[R any](ctx context.Context, c *qmp.Client, cmd qmp.Command[R]) error {
 	_, err := answer(ctx, c, cmd)
 	return err

@@ -83,8 +83,7 @@ func (e *Engine) prepareDevice(d runnerconfig.Drive, f *os.File, info fs.FileInf
 	return facts, nil
 }
 
-// prepareImage inspects, records, grows and opens an image. made is the source of which it was just
-// created as a copy, empty if it existed.
+// made is the source of which the image was just created as a copy, empty if it existed.
 func (e *Engine) prepareImage(d runnerconfig.Drive, f *os.File, size int64, made string, known map[string]diskRecord) (runnerconfig.DriveFacts, error) {
 	path, facts := d.Where(), runnerconfig.DriveFacts{}
 	now, err := lookAt(f)

@@ -13,8 +13,7 @@ import (
 	"github.com/vmop/sdk/vmop/qmp"
 )
 
-// startAll starts the helpers and QEMU, applies the configuration and starts the guest. On an
-// error, the returned machine must be aborted.
+// The machine that startAll returns with an error must be aborted.
 func (e *Engine) startAll(ctx context.Context, cmd qemucmd.Command, con *console) (*machine, error) {
 	m := &machine{}
 	for _, h := range cmd.Helpers {

@@ -51,14 +51,12 @@ func Amend(s *VirtualMachineSpec) []Amendment {
 	return a.done
 }
 
-// amender collects amendments.
 type amender struct{ done []Amendment }
 
 func (a *amender) say(path, format string, args ...any) {
 	a.done = append(a.done, Amendment{Field: path, Message: fmt.Sprintf(format, args...)})
 }
 
-// clamp moves a number into its range.
 func (a *amender) clamp(n *int32, least, most int32, path string) {
 	if was := *n; was < least || was > most {
 		*n = min(max(was, least), most)

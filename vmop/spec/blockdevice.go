@@ -116,7 +116,6 @@ func validateBlockDevices(s *VirtualMachineSpec, path spot) field.ErrorList {
 	return errs
 }
 
-// validateDiskReference checks kind and name of a disk that something refers to.
 func validateDiskReference(kind, name string, at spot) field.ErrorList {
 	var errs field.ErrorList
 	switch {
@@ -130,7 +129,6 @@ func validateDiskReference(kind, name string, at spot) field.ErrorList {
 	return append(errs, validateDiskName(name, at.Child("name"))...)
 }
 
-// validateSourceReference checks kind and name of what a disk or image is a copy of.
 func validateSourceReference(kind, name string, at spot) field.ErrorList {
 	switch kind {
 	case "":

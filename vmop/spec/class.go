@@ -154,7 +154,6 @@ func requireNodes(to *VirtualMachineSpec, all []corev1.NodeSelectorRequirement) 
 	}
 }
 
-// currentCPUs is how many CPUs the guest of a machine has.
 func currentCPUs(s *VirtualMachineSpec) int32 {
 	if s.VM.CurrentCPUs == nil {
 		return 1
@@ -314,7 +313,6 @@ func ValidateClass(c *VirtualMachineClass) field.ErrorList {
 	return errs
 }
 
-// tooMany checks the length of a list.
 func tooMany(path spot, n, most int) field.ErrorList {
 	if n <= most {
 		return nil
@@ -392,7 +390,6 @@ func validateNodeRequirement(r *corev1.NodeSelectorRequirement, path spot) field
 	return errs
 }
 
-// overlaps reports whether there are numbers of CPUs that both are about.
 func (p *SizingPolicy) overlaps(o *SizingPolicy) bool {
 	return p.Cores.Min <= o.Cores.Max && o.Cores.Min <= p.Cores.Max
 }

@@ -23,15 +23,13 @@ type decoder struct {
 	lenient  bool
 	faults   faults
 	warnings faults
-	// fields are those of the types that were met.
-	fields map[reflect.Type][]jsonField
+	fields   map[reflect.Type][]jsonField
 }
 
 func (d *decoder) fault(n *node, path, format string, args ...any) {
 	d.faults.add(fault{line: n.line, path: path, message: fmt.Sprintf(format, args...)})
 }
 
-// fieldsOf is [jsonFields], found out once for each type.
 func (d *decoder) fieldsOf(t reflect.Type) []jsonField {
 	if d.fields == nil {
 		d.fields = map[reflect.Type][]jsonField{}
@@ -332,8 +330,6 @@ func (d *decoder) mismatch(n *node, path, expected string) {
 }
 
 // +kubebuilder:object:generate=false
-
-// jsonField is a field of a struct as JSON sees it.
 type jsonField struct {
 	name      string
 	index     []int

@@ -42,7 +42,6 @@ type DisplayPort struct {
 // from, by the port's name; empty if it is none of a display.
 func DisplayPortField(name string) string { return displayFields[name] }
 
-// displayFields are the paths of the fields of ports by the names of the ports.
 var displayFields = func() map[string]string {
 	fields := map[string]string{}
 	for _, protocol := range limits.DisplayProtocols() {

@@ -44,7 +44,6 @@ type functions[P TypedObject] struct {
 	object      func(*Object, P)
 }
 
-// typed completes a kind by functions of its type.
 func typed[T any, P interface {
 	*T
 	TypedObject

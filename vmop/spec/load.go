@@ -52,8 +52,6 @@ func Load(name string, data []byte, opts Options) ([]Object, error) {
 }
 
 // +kubebuilder:object:generate=false
-
-// loader collects what [Load] returns.
 type loader struct {
 	file     string
 	opts     Options
@@ -114,7 +112,6 @@ func (l *loader) report(o *Object, faults []fault) {
 	}
 }
 
-// header fills in what can be said about any object.
 func (l *loader) header(root *node, raw []byte) Object {
 	o := Object{File: l.file, Raw: raw, root: root}
 	if root != nil {
@@ -127,7 +124,6 @@ func (l *loader) header(root *node, raw []byte) Object {
 	return o
 }
 
-// object takes one object apart or decodes it.
 func (l *loader) object(root *node, raw []byte) {
 	o := l.header(root, raw)
 	problem := func(path, format string, args ...any) {
@@ -183,7 +179,7 @@ func apiVersionHint(kind string, known []string) string {
 	return ""
 }
 
-// list takes a list apart. The items of a typed list may leave out their kind.
+// list lets the items of a typed list leave out their kind.
 func (l *loader) list(o *Object, kind string) {
 	items := o.root.get("items")
 	if items == nil || items.kind == nullNode {
@@ -304,12 +300,10 @@ func mentions(text, field string) bool {
 	})
 }
 
-// inside reports whether one path is that of a field inside of another.
 func inside(path, of string) bool {
 	return of != "" && len(path) > len(of) && strings.HasPrefix(path, of) && (path[len(of)] == '.' || path[len(of)] == '[')
 }
 
-// enumerated joins words as a sentence does.
 func enumerated(words []string) string {
 	if n := len(words) - 1; n > 0 {
 		return strings.Join(words[:n], ", ") + " and " + words[n]

@@ -66,7 +66,6 @@ func Marshal(object runtime.Object) ([]byte, error) {
 	return append(asJSON, '\n'), nil
 }
 
-// sameValue reports whether YAML and JSON have the same value.
 func sameValue(asYAML, asJSON []byte) bool {
 	back, err := yaml.YAMLToJSON(asYAML)
 	if err != nil {

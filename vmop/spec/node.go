@@ -9,7 +9,6 @@ import (
 	"github.com/vmop/sdk/internal/plainjson"
 )
 
-// nodeKind is the type of a JSON value.
 type nodeKind int
 
 const (
@@ -45,8 +44,6 @@ type node struct {
 }
 
 // +kubebuilder:object:generate=false
-
-// entry is a key of a mapping and its value.
 type entry struct {
 	key    string
 	line   int
@@ -71,7 +68,6 @@ func (n *node) entry(key string) *entry {
 	return nil
 }
 
-// stringAt returns the string at a path of keys, or an empty one.
 func (n *node) stringAt(keys ...string) string {
 	for _, k := range keys {
 		n = n.get(k)

@@ -14,8 +14,6 @@ import (
 )
 
 // +kubebuilder:object:generate=false
-
-// document is one document of a file.
 type document struct {
 	raw  []byte
 	line int   // of the first line of raw
@@ -50,8 +48,6 @@ const (
 const maxFaults = 500
 
 // +kubebuilder:object:generate=false
-
-// faults collects what is wrong with one document or object.
 type faults struct {
 	list []fault
 	more int // those that were left out
@@ -176,8 +172,6 @@ func syntaxMessage(data []byte, err error, line int) string {
 }
 
 // +kubebuilder:object:generate=false
-
-// builder turns the parser's nodes into ours.
 type builder struct {
 	offset int // lines before the document
 	// seen has a node for everything that was built, nil while it is in the
@@ -391,8 +385,6 @@ func parseJSON(data []byte) (docs []document, err error) {
 }
 
 // +kubebuilder:object:generate=false
-
-// jsonError is a JSON syntax error with its line.
 type jsonError struct {
 	line int
 	err  error
@@ -401,8 +393,6 @@ type jsonError struct {
 func (e *jsonError) Error() string { return "is not valid JSON: " + e.err.Error() }
 
 // +kubebuilder:object:generate=false
-
-// jsonParser builds nodes from the tokens of one JSON value.
 type jsonParser struct {
 	dec    *json.Decoder
 	data   []byte

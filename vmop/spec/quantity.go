@@ -86,7 +86,6 @@ func magnitude(q resource.Quantity) int64 {
 	return int64(math.Round(float64(d.UnscaledBig().BitLen())*math.Log10(2))) - int64(d.Scale())
 }
 
-// wholeBytes returns a quantity as a number of bytes, if it is one.
 func wholeBytes(q resource.Quantity) (int64, bool) {
 	if q.Sign() == 0 {
 		return 0, true

@@ -43,8 +43,6 @@ func (p spot) Key(key string) spot {
 // String is never empty.
 func (p spot) String() string { return p.path.String() }
 
-// The findings of package field, at a spot.
-
 func invalidAt(p spot, value any, detail string) *field.Error {
 	return field.Invalid(p.path, value, detail)
 }

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// The names of the two lists that each kind of affinity has.
 const (
 	required  = "requiredDuringSchedulingIgnoredDuringExecution"
 	preferred = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -170,7 +169,6 @@ func validatePodTerm(t *corev1.PodAffinityTerm, path spot) field.ErrorList {
 	return errs
 }
 
-// selects reports whether a selector is about a label.
 func selects(s *metav1.LabelSelector, key string) bool {
 	if s == nil {
 		return false

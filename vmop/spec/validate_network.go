@@ -102,7 +102,6 @@ func (l listeners) take(f HostForward, by string) string {
 	return other
 }
 
-// validateMAC checks a MAC address, and that no other interface has it.
 func validateMAC(mac string, seen map[string]spot, path spot) field.ErrorList {
 	if mac == "" {
 		return nil

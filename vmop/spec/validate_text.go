@@ -13,7 +13,6 @@ import (
 	"github.com/vmop/sdk/vmop/limits"
 )
 
-// invalid turns the messages of a check of apimachinery into findings.
 func invalid(path spot, value string, check func(string) []string) field.ErrorList {
 	var errs field.ErrorList
 	for _, message := range check(value) {
@@ -22,7 +21,6 @@ func invalid(path spot, value string, check func(string) []string) field.ErrorLi
 	return errs
 }
 
-// oneOf checks that a value is one of those allowed.
 func oneOf[T ~string](path spot, value T, allowed ...T) field.ErrorList {
 	if slices.Contains(allowed, value) {
 		return nil
@@ -44,7 +42,6 @@ func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
 
 func isBlankOrControl(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
 
-// limited turns what package limits says about a value into a finding.
 func limited[T any](path spot, value T, problem error) field.ErrorList {
 	if problem == nil {
 		return nil

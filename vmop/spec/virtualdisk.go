@@ -114,7 +114,6 @@ func ValidateDisk(d *VirtualDisk) field.ErrorList {
 	return errs
 }
 
-// notItself refuses what is to be a copy of itself.
 func notItself(s *VirtualDiskSource, kind, name, this string, at spot) field.ErrorList {
 	if r := s.ObjectRef; r != nil && r.Kind == kind && r.Name == name {
 		return field.ErrorList{invalidAt(at.Child("objectRef", "name"), r.Name, "is "+this+" itself")}

@@ -150,7 +150,6 @@ func (c *check) keepsOwner(pvc *corev1.PersistentVolumeClaim) (why string, where
 	return "", place{}
 }
 
-// nodeOf names the node that a volume is bound to, if known.
 func nodeOf(pv *corev1.PersistentVolume) string {
 	if a := pv.Spec.NodeAffinity; a != nil && a.Required != nil {
 		for _, t := range a.Required.NodeSelectorTerms {

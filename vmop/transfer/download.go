@@ -269,7 +269,6 @@ func (c *Client) Done(ctx context.Context) error {
 	return nil
 }
 
-// plain strips the mark that a retry makes sense.
 func plain(err error) error {
 	if a := (again{}); errors.As(err, &a) {
 		return a.error

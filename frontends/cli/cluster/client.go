@@ -231,7 +231,6 @@ func missingKind(err error) bool {
 		(status.Status().Details == nil || status.Status().Details.Name == "")
 }
 
-// explain adds the next step to an error that has one.
 func explain(err error) error {
 	if missingKind(err) {
 		return fmt.Errorf("%w: the cluster does not know virtual machines; is the operator installed (kubectl apply -k deploy)?", err)

@@ -83,7 +83,6 @@ func (k *attachments) kind() kind[attachmentkind.Snapshot] {
 	return kind[attachmentkind.Snapshot]{observe: k.observe, decide: attachmentkind.Decide, prepare: k.prepare}
 }
 
-// connectedTo returns the UID of the pod that an attachment is connected to, or "".
 func connectedTo(a *spec.VirtualMachineBlockDeviceAttachment) types.UID {
 	if c := a.Status.Connection; c != nil {
 		return c.PodUID

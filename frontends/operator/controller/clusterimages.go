@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// clusterImages returns a mapping from an object to requests for images of the cluster.
 func clusterImages(names func(client.Object) []string) func(context.Context, client.Object) []ctrl.Request {
 	return func(_ context.Context, o client.Object) []ctrl.Request { return requests("", names(o)) }
 }

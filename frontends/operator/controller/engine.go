@@ -162,7 +162,6 @@ func (e *engine[S]) tellOf(ctx context.Context, namespace string, o *sight[S], p
 	return ctrl.Result{RequeueAfter: max(plan.Wake.Sub(e.now()), time.Millisecond), Priority: new(0)}, nil
 }
 
-// unreported records that the API server refused a status, and emits an event.
 func (e *engine[S]) unreported(ctx context.Context, namespace string, o *sight[S], plan reconcile.Plan, t reconcile.Target, err error, memory *subjectMemory) reconcile.Plan {
 	var before *reconcile.Failure
 	if f, ok := memory.failures[t]; ok {

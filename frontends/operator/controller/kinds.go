@@ -27,8 +27,6 @@ func newSetup(m manager.Manager, from *stores, o Options, g *gate, writes *write
 	return s
 }
 
-// addKind makes an engine of a kind and has a controller call it for what the
-// watches find.
 func addKind[S any](s *setup, name string, k kind[S], o controller.Options, watch func(*builder.Builder) *builder.Builder) error {
 	e := &engine[S]{
 		kind: k, reader: s.reader, events: s.manager.GetEventRecorder(eventSource),
@@ -52,7 +50,6 @@ func addKind[S any](s *setup, name string, k kind[S], o controller.Options, watc
 	return b.WithOptions(o).Complete(s.gate.before(name, e))
 }
 
-// addStored makes the kinds known to clients and caches.
 func addStored(scheme *runtime.Scheme, kinds []registration) {
 	for _, r := range kinds {
 		scheme.AddKnownTypeWithName(spec.GroupVersion().WithKind(r.kind), r.object())

@@ -20,8 +20,6 @@ func secretLabels() labels.Set {
 	return labels.Set{names.LabelName: names.AppName, names.LabelComponent: names.ComponentDisplaySecret}
 }
 
-// watchedSecrets selects the display secrets, and the Secrets that the operator creates for
-// certificates, user data and the keys of exporters, images and uploads.
 func watchedSecrets() labels.Selector {
 	out := labels.SelectorFromSet(labels.Set{names.LabelName: names.AppName})
 	// The values are valid as labels, since they are selected by.

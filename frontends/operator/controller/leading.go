@@ -221,5 +221,4 @@ func (e *election) release() {
 	}
 }
 
-// errNotLeading ends a reconciliation whose operator no longer leads.
 var errNotLeading = errors.New("this operator does not lead any more")

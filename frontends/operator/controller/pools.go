@@ -132,7 +132,6 @@ func assigned(ctx context.Context, a reconcile.Action) {
 	log.FromContext(ctx).Info("assignment changed", "machine", a.Target().Name)
 }
 
-// assignmentChanged passes events of machines that matter to assignments.
 func assignmentChanged() predicate.Predicate {
 	assigned := func(o client.Object) bool { return len(poolOf(o)) > 0 }
 	return predicate.Funcs{

@@ -274,7 +274,6 @@ func (m *machine) decode() (*spec.VirtualMachine, error) {
 	return decode[spec.VirtualMachine](&m.stored)
 }
 
-// metadataOf returns an object with only its metadata decoded.
 func metadataOf[T any](s *stored) (*T, error) {
 	var known struct {
 		Metadata json.RawMessage `json:"metadata"`

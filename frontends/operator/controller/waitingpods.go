@@ -64,7 +64,6 @@ func waitingIn(namespaces, without []string) map[string]cache.Config {
 	return out
 }
 
-// claimsOnly keeps of a pod which claims it uses.
 func claimsOnly(pod *corev1.Pod) *corev1.Pod {
 	out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion}}
 	for _, v := range pod.Spec.Volumes {

@@ -182,8 +182,6 @@ func sizingPolicy(n *tree.Node) spec.SizingPolicy {
 	return p
 }
 
-// defaultCoreFraction returns the class's core fraction for machines with a number of CPUs that do
-// not set their own.
 func defaultCoreFraction(class *tree.Node, cores int32) string {
 	for _, n := range class.Get("spec", "sizingPolicies").List() {
 		if p := sizingPolicy(n); p.Cores.Min <= cores && cores <= p.Cores.Max {

@@ -122,7 +122,6 @@ func (m *machine) secretKey(ref *tree.Node, keys ...string) *spec.CloudInitSourc
 	return out
 }
 
-// written returns a document of cloud-init, given as text or in base64, and its node.
 func written(seed *tree.Node, name string) (string, *tree.Node, error) {
 	coded := seed.Get(name + "Base64")
 	if !coded.Is() {

@@ -2,7 +2,6 @@ package kubevirt
 
 import "github.com/vmop/sdk/vmop/spec"
 
-// power translates the run strategy to a run policy and a state, and running to a state.
 func (m *machine) power() {
 	m.vm.Spec.VM.State = spec.StateRunning
 	running, strategy := m.root.Get("spec", "running"), m.root.Get("spec", "runStrategy")

@@ -65,7 +65,6 @@ func older(a, b *spec.VirtualMachineBlockDeviceAttachment) bool {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID)) < 0
 }
 
-// machine returns why the machine cannot get a disk.
 func (d *decision) machine() *refusal {
 	wait := func(format string, args ...any) *refusal {
 		return no(spec.AttachmentPending, conditions.ReasonNotAttached, format, args...)

@@ -71,7 +71,6 @@ func (l *location) write(b *strings.Builder, pattern bool) {
 	}
 }
 
-// isOrContains reports whether the field inner is outer or inside of it.
 func isOrContains(outer, inner string) bool {
 	rest, ok := strings.CutPrefix(inner, outer)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')

@@ -318,7 +318,6 @@ func (d *differ) imageSize(at *location) (Applied, string) {
 	return AppliedRestart, "the volume grows at once; the disk image on it, and what the guest sees, with the next start"
 }
 
-// entryIndex returns the position of the enclosing list entry in the old and in the new list.
 func (l *location) entryIndex() (was, is int) {
 	for l.kind != inList {
 		l = l.parent

@@ -59,7 +59,6 @@ func (d *decision) namespace() string {
 	return d.s.Settings.ImageNamespace
 }
 
-// status returns the new status of the subject, and whether it differs from the stored one.
 func (d *decision) status() (next any, changed bool) {
 	if d.image == nil {
 		return d.next, !equality.Semantic.DeepEqual(d.next, d.disk.Status)

@@ -22,7 +22,6 @@ func (d *decision) command() string {
 	return fmt.Sprintf("vmop-cli disk upload --cluster -n %s %s FILE%s", d.disk.Namespace, d.disk.Name, flag)
 }
 
-// needUpload reports what a user has to do.
 func (d *decision) needUpload(im *spec.VirtualDiskImport) {
 	const reason = conditions.ReasonDiskUploadNeeded
 	if im != nil && im.Message != "" {

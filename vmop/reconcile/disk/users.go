@@ -36,7 +36,6 @@ func (d *decision) attachments() {
 	d.condition(conditions.DiskInUse, metav1.ConditionFalse, conditions.ReasonDiskNotInUse, "%s", d.unusedText)
 }
 
-// users returns the machines that have the disk, and other pods that do.
 func (d *decision) users() []string {
 	out := append(slices.Clone(d.s.Machines), d.pods()...)
 	slices.Sort(out)

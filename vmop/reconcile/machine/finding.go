@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// finding is the result about one aspect.
 type finding struct {
 	status          metav1.ConditionStatus // empty: nothing yet
 	reason, message string

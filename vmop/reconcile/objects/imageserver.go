@@ -22,7 +22,6 @@ import (
 )
 
 const (
-	// servePort is the port of a pod that serves an image of the cluster.
 	servePort = 10812
 	// serveVolume is its volume; keyVolume, at keyDir, holds its key, and that of the pod that
 	// copies the image.

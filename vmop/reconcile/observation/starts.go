@@ -198,7 +198,6 @@ func (s *Starts) take(w Start) {
 	}
 }
 
-// allNew reports whether all claims that the pod of a start uses are new.
 func (s *Starts) allNew(now time.Time, w Start) bool {
 	if w.Watched.IsZero() || len(w.Mounts) == 0 {
 		return false

@@ -66,8 +66,7 @@ func (c Cleanup) age() time.Duration {
 const (
 	// settling is how long an operation waits for what no cache shows yet: the machine itself,
 	// its first status, its pod.
-	settling = 15 * time.Second
-	// startTime is how long a machine may take to start.
+	settling  = 15 * time.Second
 	startTime = 10 * time.Minute
 	// stopReserve is how long a machine may take to stop, beyond its guest's time.
 	stopReserve = objects.TerminationReserve*time.Second + 2*time.Minute

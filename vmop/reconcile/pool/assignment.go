@@ -10,7 +10,6 @@ import (
 // isAssigned reports whether there is an assignment, which may also be stored as an empty one.
 func isAssigned(a *spec.Assignment) bool { return a != nil && a.Pool != "" && a.User != "" }
 
-// holds reports whether the machine has an assignment that counts.
 func holds(vm *spec.VirtualMachine) bool {
 	return vm.DeletionTimestamp == nil && isAssigned(vm.Status.Assignment)
 }

@@ -72,7 +72,6 @@ func drawClassCPU(t *rapid.T) *spec.ClassCPU {
 	return c
 }
 
-// drawPolicy generates a policy for numbers of CPUs from one on.
 func drawPolicy(t *rapid.T, least int32) spec.SizingPolicy {
 	var p spec.SizingPolicy
 	p.Cores.Min = least + rapid.Int32Range(0, 3).Draw(t, "cores.min")

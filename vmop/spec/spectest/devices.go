@@ -11,8 +11,6 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// drawShares draws folders for the guest: volumes of the cluster, and on one host also
-// folders of that.
 func drawShares(t *rapid.T, m *spec.Machine, oneHost bool) {
 	for i := range count(t, "shares", 2, limits.MaxShares) {
 		s := spec.Share{

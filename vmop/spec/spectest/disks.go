@@ -117,7 +117,6 @@ func drawBlockDevices(t *rapid.T, s *spec.VirtualMachineSpec) {
 	}
 }
 
-// drawImage draws an image of a server or a registry, or a file of one host.
 func drawImage(t *rapid.T, name string, oneHost bool) *spec.DiskImage {
 	im := &spec.DiskImage{Name: name, Size: new(Bytes(1, 1<<44).Draw(t, "size"))}
 	sources := []string{"https://example.org/debian.qcow2", "http://images.example:8080/a.raw.xz?a=b,c", "oci://quay.io/disks/debian:13"}

@@ -12,7 +12,6 @@ import (
 	"github.com/vmop/sdk/vmop/spec"
 )
 
-// drawCompute draws what the pod asks of its node.
 func drawCompute(t *rapid.T, s *spec.VirtualMachineSpec) {
 	if maybe(t, "resources") {
 		s.Resources = drawResources(t)
@@ -40,7 +39,6 @@ func drawResources(t *rapid.T) *corev1.ResourceRequirements {
 	return r
 }
 
-// drawPlacement draws which nodes the pod may run on.
 func drawPlacement(t *rapid.T, s *spec.VirtualMachineSpec) {
 	if maybe(t, "nodeName") {
 		s.NodeName = subdomain().Draw(t, "nodeName")
@@ -65,7 +63,6 @@ func drawPlacement(t *rapid.T, s *spec.VirtualMachineSpec) {
 	}
 }
 
-// drawTimeout draws how long a guest may take to shut down.
 func drawTimeout(t *rapid.T, what string) *int32 {
 	return new(rapid.OneOf(rapid.Int32Range(0, 3600), rapid.Int32Range(0, limits.MaxPowerdownTimeout)).Draw(t, what))
 }

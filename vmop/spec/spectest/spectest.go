@@ -112,7 +112,6 @@ func drawSpec(t *rapid.T, s *spec.VirtualMachineSpec) {
 	}
 }
 
-// drawLife draws when the machine runs, and what becomes of it and its disks.
 func drawLife(t *rapid.T, s *spec.VirtualMachineSpec) {
 	s.DeletionPolicy = rapid.SampledFrom([]spec.DeletionPolicy{"", spec.DeletionRetain, spec.DeletionDelete}).Draw(t, "deletionPolicy")
 	s.GuestShutdownStops = rapid.Bool().Draw(t, "guestShutdownStops")

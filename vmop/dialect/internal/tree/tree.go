@@ -333,8 +333,7 @@ func (n *Node) anyRead() bool {
 	return false
 }
 
-// empty reports whether a value has no meaning: null, an empty string or list, or a mapping of such
-// values. An empty mapping may have one, as in tpm: {}.
+// empty reports whether a value has no meaning. An empty mapping may have one, as in tpm: {}.
 func empty(value any) bool {
 	switch v := value.(type) {
 	case nil:

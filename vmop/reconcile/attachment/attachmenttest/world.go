@@ -573,7 +573,6 @@ func (w *world) othersGo() {
 	}
 }
 
-// work advances everything a bit.
 func (w *world) work() {
 	w.see()
 	for _, n := range []string{"a", "b"} {
@@ -585,7 +584,6 @@ func (w *world) work() {
 	w.reports("db")
 }
 
-// rest advances everything until nothing changes.
 func (w *world) rest() {
 	rest := 0
 	for range 80 {

@@ -17,7 +17,7 @@ import (
 )
 
 // reconcile decides and executes the first writes of the plan: all, and the status, if most is
-// negative. It returns the plan.
+// negative.
 func (w *world) reconcile(most int) reconcile.Plan {
 	if w.cache.disk == nil || !w.stale && w.dirty {
 		return reconcile.Plan{}

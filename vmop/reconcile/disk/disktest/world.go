@@ -79,7 +79,6 @@ var aKey = sync.OnceValue(func() map[string][]byte {
 	return data
 })
 
-// see updates one of the caches, or all.
 func (w *world) see(which int) {
 	switch which {
 	case 0:

@@ -367,7 +367,6 @@ func (w *world) deleteAnyPod(vm *spec.VirtualMachine) {
 	}
 }
 
-// deleteMachine deletes the machine, perhaps without its finalizers, and perhaps recreates it.
 func (w *world) deleteMachine(vm *spec.VirtualMachine) {
 	if w.choose("really", 2) > 0 {
 		return

@@ -35,7 +35,6 @@ func (w *world) machinesPod() *corev1.Pod {
 	return found
 }
 
-// observePods updates the operator's view of all pods, and reports whether it was old.
 func (w *world) observePods() (news bool) {
 	for _, k := range w.keys("pod/") {
 		if h := w.objects[k]; h.seen < len(h.versions)-1 && (k == thePod || w.named) {

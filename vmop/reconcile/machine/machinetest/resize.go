@@ -184,7 +184,6 @@ func (w *world) checkRoom() {
 	}
 }
 
-// short reports whether the pod has too little room for what the guest should have.
 func (w *world) short(vm *spec.VirtualMachine) bool {
 	pod := get[*corev1.Pod](w, thePod)
 	if w.nodes == nil || pod == nil {

@@ -188,7 +188,6 @@ func get[T reconcile.Object](w *world, key string) T {
 	return h.versions[len(h.versions)-1].object.DeepCopyObject().(T)
 }
 
-// cached returns what the operator has observed.
 func cached[T reconcile.Object](w *world, key string) T {
 	var none T
 	h := w.objects[key]
@@ -205,7 +204,6 @@ func (w *world) observeAll() {
 	}
 }
 
-// observeSome advances the operator's view of one object, perhaps not to the newest version.
 func (w *world) observeSome() {
 	keys := w.keys("")
 	h := w.objects[keys[w.choose("object", len(keys))]]

@@ -22,7 +22,6 @@ var (
 	phases   = []string{"", spec.PhaseStopped, spec.PhaseStopped, spec.PhasePending, spec.PhaseUnknown}
 )
 
-// life returns the first promise that a drawn life of machines and operations breaks, or nil.
 func (w *world) life() *promises.Violation {
 	return promises.Broken(func() {
 		w.cleanup = operation.Cleanup{Keep: 1 + w.Draw("keep", 3), For: choose(w, "for", time.Minute, time.Hour)}

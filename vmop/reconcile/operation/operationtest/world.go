@@ -74,7 +74,6 @@ func newWorld() *world {
 // home is the namespace of objects keyed by name alone; others have keys NAMESPACE/NAME.
 const home = "lab"
 
-// called returns the key of an object.
 func called(namespace, name string) string {
 	if namespace == home {
 		return name

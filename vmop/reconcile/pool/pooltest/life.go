@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// life returns the first promise that a drawn life of pools breaks, or nil.
 func (w *world) life() *promises.Violation {
 	return promises.Broken(func() {
 		for _, namespace := range namespaces {
@@ -125,7 +124,6 @@ func (w *world) goTo(key string, comes bool) {
 	w.Note("%s is at machine %s: %t", vm.Status.ConsoleUser, key, comes)
 }
 
-// comesOrGoes creates a machine, requests its deletion, or completes that.
 func (w *world) comesOrGoes(key string) {
 	switch vm := w.truth.machines[key]; {
 	case vm == nil:
@@ -141,8 +139,6 @@ func (w *world) comesOrGoes(key string) {
 	}
 }
 
-// settle disconnects all users, lets the operator observe everything, and verifies the final
-// state. Then it lets time pass as far as the operator asks for.
 func (w *world) settle() {
 	clear(w.forbidden)
 	w.pass(10 * time.Minute)

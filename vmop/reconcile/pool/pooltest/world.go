@@ -36,7 +36,6 @@ type state struct {
 
 func (s *state) copied() state { return state{maps.Clone(s.machines), maps.Clone(s.pools)} }
 
-// all returns the machines and the pools that can be decoded.
 func (s *state) all() (machines []spec.VirtualMachine, pools []spec.VmPool) {
 	for _, key := range slices.Sorted(maps.Keys(s.machines)) {
 		machines = append(machines, *s.machines[key].DeepCopy())
@@ -328,7 +327,6 @@ func (w *world) stands(namespace string, a *spec.Assignment) bool {
 	return err == nil && w.truth.pools[namespace+"/"+a.Pool] != nil && used.After(w.deleted[namespace+"/"+a.Pool])
 }
 
-// checkTaken verifies that the operator may take a machine from its user.
 func (w *world) checkTaken(vm *spec.VirtualMachine, by *pool.Snapshot) {
 	a := vm.Status.Assignment
 	if !w.stands(vm.Namespace, a) {
