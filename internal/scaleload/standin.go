@@ -155,8 +155,16 @@ func (s *standIn) doPod(ctx context.Context, k key, pod *corev1.Pod) error {
 	pods := s.kube.CoreV1().Pods(k.namespace)
 	switch {
 	case pod.DeletionTimestamp != nil:
-		if err := s.report(ctx, k, false); err != nil {
-			return err
+		s.mu.Lock()
+		runs := !s.runs[k].IsZero()
+		s.mu.Unlock()
+		if runs { // a runner reports its end once
+			if err := s.report(ctx, k, false); err != nil {
+				return err
+			}
+			s.mu.Lock()
+			delete(s.runs, k)
+			s.mu.Unlock()
 		}
 		return pods.Delete(ctx, k.name, metav1.DeleteOptions{GracePeriodSeconds: new(int64), Preconditions: &metav1.Preconditions{UID: &pod.UID}})
 	case pod.Spec.NodeName == "":
@@ -224,10 +232,6 @@ func (s *standIn) report(ctx context.Context, k key, running bool) error {
 	status, state, reason := map[string]any{"cpus": 0, "ram": "0"}, metav1.ConditionFalse, spec.ReasonVMStopped
 	if running {
 		status, state, reason = map[string]any{"cpus": 1, "ram": "1Gi", "runnerVersion": "test"}, metav1.ConditionTrue, spec.ReasonVMStarted
-	} else {
-		s.mu.Lock()
-		delete(s.runs, k)
-		s.mu.Unlock()
 	}
 	var conditions []any
 	for _, t := range spec.ConditionTypes() {

@@ -47,7 +47,8 @@
 //     in all snapshots until the same write succeeds. Any other is tried again.
 //  6. When all actions were executed, it writes the statuses, those with a version
 //     first, and tells the events. A status may wait for the next decision if the
-//     plan did nothing but make objects. A refused status goes through [Unreported].
+//     plan did nothing but make objects, or is Passing. A refused status goes through
+//     [Unreported].
 //  7. It looks again when something changes, and at the plan's Wake.
 //
 // In code, without caches and their delay:

@@ -21,6 +21,11 @@ type Plan struct {
 	Events   []Event
 	// Wake is when to decide again without a change; zero means never.
 	Wake time.Time
+	// Passing reports that the subject is between two phases. Statuses may wait for up to two
+	// seconds for the next decision, since another observation is likely to change them, and the
+	// subject goes before those with which nothing has begun: of many, each takes little time
+	// then, and is written once.
+	Passing bool
 }
 
 // StartsPod reports whether the plan creates the machine's pod. Before executing such a plan,

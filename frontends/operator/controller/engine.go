@@ -100,7 +100,7 @@ func (e *engine[S]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 		memory.turns++
 		return begun(min(turnDelay<<min(memory.turns, 10), maxTurnDelay)), nil
 	}
-	if createsObjects(p.plan.Actions) {
+	if createsObjects(p.plan.Actions) || p.plan.Passing && len(p.plan.Statuses) > 0 {
 		if memory.held.IsZero() {
 			memory.held = o.now
 		}
@@ -159,7 +159,11 @@ func (e *engine[S]) tellOf(ctx context.Context, namespace string, o *sight[S], p
 	if plan.Wake.IsZero() {
 		return ctrl.Result{}, nil
 	}
-	return ctrl.Result{RequeueAfter: max(plan.Wake.Sub(e.now()), time.Millisecond), Priority: new(0)}, nil
+	after := max(plan.Wake.Sub(e.now()), time.Millisecond)
+	if plan.Passing {
+		return begun(after), nil
+	}
+	return ctrl.Result{RequeueAfter: after, Priority: new(0)}, nil
 }
 
 func (e *engine[S]) unreported(ctx context.Context, namespace string, o *sight[S], plan reconcile.Plan, t reconcile.Target, err error, memory *subjectMemory) reconcile.Plan {
@@ -182,7 +186,7 @@ func (e *engine[S]) unreported(ctx context.Context, namespace string, o *sight[S
 	return out
 }
 
-// begun requeues a subject whose creation has begun, ahead of others.
+// begun requeues a subject whose creation, start or stop has begun, ahead of others.
 func begun(after time.Duration) ctrl.Result {
 	return ctrl.Result{RequeueAfter: after, Priority: new(begunPriority)}
 }

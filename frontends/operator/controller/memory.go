@@ -20,7 +20,8 @@ const (
 	unfedLag = 30 * time.Second
 	// recheck is when to look again if no watch wakes the subject.
 	recheck = time.Second
-	// settle is how long a status may be held back while objects are created.
+	// settle is how long a status may be held back while objects are created, or the subject is
+	// between two phases.
 	settle   = 2 * time.Second
 	maxRetry = time.Minute
 	// failureAge is how long a refusal is kept that was not retried, because the plan no longer

@@ -15,8 +15,8 @@ const (
 	// lowPriority is controller-runtime's for objects that existed when the operator started: they
 	// are reconciled when nothing else is to be done.
 	lowPriority = handler.LowPriority
-	// begunPriority is that of machines whose creation has begun: they go before others of their
-	// namespace, so that one is finished before many are begun.
+	// begunPriority is that of machines whose creation, start or stop has begun: they go before
+	// others of their namespace, so that one is finished before many are begun.
 	begunPriority = 10
 )
 

@@ -77,9 +77,11 @@ func (d *decision) report() {
 	d.reportStopped(now)
 	d.disown()
 	if d.passing() {
+		d.plan.Passing = len(d.plan.Statuses) == 0
 		return
 	}
 	d.reportOperator(conditions)
+	d.plan.Passing = d.lastReportDue() && len(d.plan.Statuses) > 0 && len(d.plan.Actions)+len(d.plan.Events) == 0
 	if !d.due.IsZero() {
 		d.wakeAt(d.due)
 	}
@@ -104,8 +106,9 @@ const (
 	// between.
 	settling = 2 * time.Second
 	// ending is how long a stopping pod may take to end before the status reports that it is
-	// stopping. Deletion times have a resolution of a second and may be up to one too early.
-	ending = 2 * time.Second
+	// stopping: two seconds, and the one by which deletion times, which are whole seconds, may be
+	// too early.
+	ending = 3 * time.Second
 	// lasting is how long a wait that may pass by itself lasts before an event is emitted. The
 	// steps of a start that takes longer than settling are reported together then.
 	lasting = 10 * time.Second

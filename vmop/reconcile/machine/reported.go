@@ -53,6 +53,14 @@ func (d *decision) reportedLate() bool {
 	return false
 }
 
+// lastReportDue reports whether the pod of a machine that should stop has ended, and its runner's
+// last report was not observed yet. The two are observed independently of each other, and the
+// report precedes the end of the pod.
+func (d *decision) lastReportDue() bool {
+	return !d.wanted() && d.s.VM.DeletionTimestamp == nil && (d.pod.state == podAbsent || d.pod.state == podFinished) &&
+		d.stored.Phase != spec.PhaseStopped && !reportsStopped(d.shown)
+}
+
 // lastWords reports whether a runner has reported all conditions as stopped. If it did not know
 // the specification that it was stopped for, the operator's report has that, see inRunnersPlace:
 // most stops end like this, and it saves a write.

@@ -54,6 +54,9 @@ func (w *world) checkPlan(s *machine.Snapshot, p *reconcile.Plan) {
 	if !p.Wake.IsZero() && !p.Wake.After(w.now) {
 		w.violated("a wake-up is in the future", "%v", p.Wake)
 	}
+	if p.Passing && (p.Wake.IsZero() && len(p.Actions) == 0 && len(p.Statuses) == 0 || len(p.Events) > 0) {
+		w.violated("a step that passes is looked at again", "wake: %v, events: %v", p.Wake, p.Events)
+	}
 }
 
 func (w *world) checkAction(s *machine.Snapshot, a reconcile.Action) {

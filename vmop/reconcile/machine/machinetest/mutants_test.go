@@ -531,6 +531,14 @@ func machineMutants() []mutant {
 			after: func(s *machine.Snapshot, p *reconcile.Plan) { p.Wake = s.Now },
 		},
 		{
+			fault: "nobody looks whether a stop has passed", promise: "a step that passes is looked at again",
+			after: func(_ *machine.Snapshot, p *reconcile.Plan) {
+				if p.Passing {
+					p.Wake = time.Time{}
+				}
+			},
+		},
+		{
 			fault: "an action is one that nobody carries out", promise: "actions are known",
 			after: each(func(_ *machine.Snapshot, a reconcile.Create) reconcile.Action { return &a }),
 		},

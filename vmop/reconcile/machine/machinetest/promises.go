@@ -76,6 +76,7 @@ var promised = []string{
 	"a start is told once for each phase",
 	"a status fits the type",
 	"a status is JSON",
+	"a step that passes is looked at again",
 	"a transition is a change of the status",
 	"a wait that lasts is told",
 	"a wake-up is in the future",
