@@ -29,9 +29,10 @@ type standIn struct {
 	vms    dynamic.NamespaceableResourceInterface
 	pods   cache.Store
 	claims cache.Store
-	// queues has two, of claims and of pods, for each kind of namespace: nobody who binds volumes
-	// keeps a node waiting, and those measured beside a busy namespace do not wait for the stand-in.
-	queues [4]workqueue.TypedRateLimitingInterface[work]
+	// queues has three, of claims, of pods and of pods that end, for each kind of namespace: nobody
+	// who binds volumes keeps a node waiting, and those measured beside a busy namespace do not wait
+	// for the stand-in.
+	queues [6]workqueue.TypedRateLimitingInterface[work]
 
 	mu sync.Mutex
 	// pod and runs are when a machine's first pod was seen and when it ran.
@@ -44,9 +45,9 @@ type work struct {
 	key
 }
 
-// workersEach is how many nodes there are, so to speak: as many as the operator works on machines
-// at once.
-const workersEach = 16
+// workersOf is how much is done at once of a kind: as much as the operator does of machines, but
+// runners that report their ends do not wait for each other.
+var workersOf = [3]int{16, 16, 64}
 
 func newStandIn(kube kubernetes.Interface, vms dynamic.NamespaceableResourceInterface) *standIn {
 	return &standIn{kube: kube, vms: vms, pod: map[key]time.Time{}, runs: map[key]time.Time{}, uids: map[key]map[types.UID]bool{}}
@@ -76,8 +77,8 @@ func (s *standIn) start(ctx context.Context) (stop func(), err error) {
 	workers.Go(func() { <-ctx.Done(); factory.Shutdown() })
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
-	for _, q := range s.queues {
-		for range workersEach {
+	for i, q := range s.queues {
+		for range workersOf[i%len(workersOf)] {
 			workers.Go(func() { s.work(ctx, q) })
 		}
 	}
@@ -103,10 +104,13 @@ func (s *standIn) add(pod bool, o any) {
 	}
 	q := 0
 	if strings.HasPrefix(k.namespace, neighbours) {
-		q = 2
+		q = len(workersOf)
 	}
 	if pod {
 		q++
+		if m.GetDeletionTimestamp() != nil {
+			q++
+		}
 	}
 	s.queues[q].Add(work{pod, k})
 }
