@@ -77,6 +77,11 @@ var mutants = []mutant{
 		pkg: worlds, run: "^TestPromisesOfNames$", says: "the world comes to rest",
 	},
 	{
+		fault: "a pod's end is told before its runner's last report is there",
+		file:  machines + "/decide_status.go", old: "d.plan.Passing = d.lastReportDue() && ", new: "d.plan.Passing = false && ",
+		pkg: worlds, run: "^TestAShortStopIsToldOnce$", says: "the pod is gone: passing: false",
+	},
+	{
 		fault: "the runner of a pod that is not active reports",
 		file:  reconciled + "/podroles.go", old: "return p.Active\n", new: "return true\n",
 		pkg: reconciled, run: "^TestOneRunnerMayReport$", says: "is in the status, and may report: true",
