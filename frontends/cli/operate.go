@@ -274,7 +274,8 @@ func (w *operating) begin(vm *spec.VirtualMachine, force bool) (operated, waiter
 	defer cancel()
 	made, err := w.client.Operate(ctx, o, w.c.Bool("dry-run"))
 	switch {
-	case (errors.Is(err, cluster.ErrNoOperations) || errors.Is(err, cluster.ErrForbidden)) && !w.c.Bool("dry-run"):
+	case (errors.Is(err, cluster.ErrNoOperations) || errors.Is(err, cluster.ErrForbidden) ||
+		errors.Is(err, cluster.ErrNamespaceTerminating) && w.kind == spec.OperationStop) && !w.c.Bool("dry-run"):
 		w.instead.Do(func() { w.note("%v; the machine is told without one", err) })
 		return w.tellMachine(vm, force, out)
 	case err != nil:

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -45,6 +46,9 @@ func (c *Client) Selected(ctx context.Context, namespace, selector string) ([]*s
 	return out, nil
 }
 
+// ErrNamespaceTerminating reports that the namespace is being deleted, and takes no operations.
+var ErrNamespaceTerminating = errors.New("the namespace is being deleted, and takes no VirtualMachineOperation")
+
 // Operate creates an operation; with dryRun the API server only checks it.
 func (c *Client) Operate(ctx context.Context, o *spec.VirtualMachineOperation, dryRun bool) (*spec.VirtualMachineOperation, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
@@ -60,6 +64,8 @@ func (c *Client) Operate(ctx context.Context, o *spec.VirtualMachineOperation, d
 	switch {
 	case missingKind(err):
 		return nil, ErrNoOperations
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return nil, fmt.Errorf("%s: %w", o.Namespace, ErrNamespaceTerminating)
 	case apierrors.IsForbidden(err) && !refusedByPolicy(err):
 		return nil, fmt.Errorf("%w: %w", ErrForbidden, err)
 	case err != nil:
