@@ -159,10 +159,7 @@ func (s *standIn) doPod(ctx context.Context, k key, pod *corev1.Pod) error {
 	pods := s.kube.CoreV1().Pods(k.namespace)
 	switch {
 	case pod.DeletionTimestamp != nil:
-		s.mu.Lock()
-		runs := !s.runs[k].IsZero()
-		s.mu.Unlock()
-		if runs { // a runner reports its end once
+		if s.reported(k) { // a runner reports its end once
 			if err := s.report(ctx, k, false); err != nil {
 				return err
 			}
@@ -185,10 +182,7 @@ func (s *standIn) doPod(ctx context.Context, k key, pod *corev1.Pod) error {
 			return err
 		}
 	}
-	s.mu.Lock()
-	reported := !s.runs[k].IsZero()
-	s.mu.Unlock()
-	if reported {
+	if s.reported(k) {
 		return nil
 	}
 	err := s.report(ctx, k, true)
@@ -229,6 +223,13 @@ func (s *standIn) again(ctx context.Context, k key) error {
 		}
 	}
 	return s.report(ctx, k, true)
+}
+
+// reported reports whether the machine's runner has reported that it runs, and not its end.
+func (s *standIn) reported(k key) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.runs[k].IsZero()
 }
 
 // report reports as a machine's runner does.

@@ -26,6 +26,9 @@ var ErrNoOperations = errors.New("the cluster does not know VirtualMachineOperat
 // ErrForbidden reports that the user may not create operations.
 var ErrForbidden = errors.New("no right to create a VirtualMachineOperation (cluster role vmop-operate)")
 
+// ErrNamespaceTerminating reports that the namespace is being deleted, and takes no operations.
+var ErrNamespaceTerminating = errors.New("the namespace is being deleted, and takes no VirtualMachineOperation")
+
 var operations = spec.GroupVersion().WithResource(spec.ResourceOperations)
 
 // Selected lists the machines of a namespace that a label selector selects, all if it is empty,
@@ -45,9 +48,6 @@ func (c *Client) Selected(ctx context.Context, namespace, selector string) ([]*s
 	}
 	return out, nil
 }
-
-// ErrNamespaceTerminating reports that the namespace is being deleted, and takes no operations.
-var ErrNamespaceTerminating = errors.New("the namespace is being deleted, and takes no VirtualMachineOperation")
 
 // Operate creates an operation; with dryRun the API server only checks it.
 func (c *Client) Operate(ctx context.Context, o *spec.VirtualMachineOperation, dryRun bool) (*spec.VirtualMachineOperation, error) {

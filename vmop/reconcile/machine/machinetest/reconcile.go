@@ -86,29 +86,37 @@ func (w *world) reconcile(faults bool) reconcile.Plan {
 	if faults && p.Passing && len(p.Statuses) > 0 && w.choose("hold", 2) == 0 {
 		return p
 	}
-	for _, st := range p.Statuses {
-		if faults && w.choose("status fault", 5) == 0 {
-			return untold(p)
-		}
-		vm := get[*spec.VirtualMachine](w, theVM)
-		if vm == nil || vm.UID != s.VM.UID || st.ResourceVersion != "" && st.ResourceVersion != vm.ResourceVersion {
-			return untold(p)
-		}
-		w.applyStatus(vm, st.Manager, st.Status)
-		if st.Manager == names.OperatorStatusManager {
-			w.noteWaits(vm, s.VM)
-		}
-		if st.Manager == names.OperatorStatusManager && vm.Status.LastEnd != nil &&
-			(s.VM.Status.LastEnd == nil || s.VM.Status.LastEnd.PodUID != vm.Status.LastEnd.PodUID) {
-			w.stopNoted = w.decisions
-		}
-		w.put(theVM, vm)
-		w.note("status of %s: %v", st.Manager, st.Status["phase"])
+	if !w.writeStatuses(s.VM, p.Statuses, faults) {
+		return untold(p)
 	}
 	for _, e := range p.Events {
 		w.told(e, latest)
 	}
 	return p
+}
+
+// writeStatuses reports whether all statuses were written.
+func (w *world) writeStatuses(observed *spec.VirtualMachine, statuses []reconcile.StatusApply, faults bool) bool {
+	for _, st := range statuses {
+		if faults && w.choose("status fault", 5) == 0 {
+			return false
+		}
+		vm := get[*spec.VirtualMachine](w, theVM)
+		if vm == nil || vm.UID != observed.UID || st.ResourceVersion != "" && st.ResourceVersion != vm.ResourceVersion {
+			return false
+		}
+		w.applyStatus(vm, st.Manager, st.Status)
+		if st.Manager == names.OperatorStatusManager {
+			w.noteWaits(vm, observed)
+		}
+		if st.Manager == names.OperatorStatusManager && vm.Status.LastEnd != nil &&
+			(observed.Status.LastEnd == nil || observed.Status.LastEnd.PodUID != vm.Status.LastEnd.PodUID) {
+			w.stopNoted = w.decisions
+		}
+		w.put(theVM, vm)
+		w.note("status of %s: %v", st.Manager, st.Status["phase"])
+	}
+	return true
 }
 
 func (w *world) refuse(t reconcile.Target, infeasible bool) {
