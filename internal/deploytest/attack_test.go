@@ -243,7 +243,7 @@ func TestThePolicyKnowsEveryFieldOfTheStatus(t *testing.T) {
 		"phase", "created", "ready", "nodeName", "ipAddress", "observedGeneration", "restartAwaitingChanges", "lastEnd", "claims", "power", "waits", "stats", "blockDeviceRefs", "virtualMachinePods",
 		"consoleUser", "assignment",
 	}
-	data, err := os.ReadFile(deploy + "/definitions/policies/runner.yaml")
+	data, err := os.ReadFile(deploy + "/access/policies/runner.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ var (
 
 // A second time nothing changes: what is stored is what is written.
 func TestApplyingTwiceChangesNothing(t *testing.T) {
-	for _, folder := range []string{"definitions", ".", "runner", "image-repository"} {
+	for _, folder := range []string{"access", "definitions", ".", "runner", "image-repository"} {
 		folder = filepath.Join(deploy, folder)
 		for line := range strings.SplitSeq(strings.TrimSpace(kubectl(t, "apply", "--warnings-as-errors", "-k", folder)), "\n") {
 			if !strings.HasSuffix(line, " unchanged") {

@@ -69,6 +69,7 @@ func install(ctx context.Context) error {
 		return err
 	}
 	for _, args := range [][]string{
+		{"apply", "--warnings-as-errors", "-k", deploy + "/access"},
 		{"apply", "--warnings-as-errors", "-k", deploy + "/definitions"},
 		{"wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"},
 		{"apply", "--warnings-as-errors", "-k", deploy},

@@ -91,7 +91,8 @@ func TestRemovingTheOperatorLeavesMachines(t *testing.T) {
 	defer removeMachine(t, "stays")
 	before := ofMachine(t, "stays")
 	kept := func() string {
-		return kubectl(t, "get", "-k", deploy+"/definitions", "-o", "name") +
+		return kubectl(t, "get", "-k", deploy+"/access", "-o", "name") +
+			kubectl(t, "get", "-k", deploy+"/definitions", "-o", "name") +
 			kubectl(t, "get", "-k", deploy+"/runner", "-o", `jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.uid}{"\n"}{end}`) +
 			kubectl(t, "get", "-k", deploy+"/image-repository", "-o", "jsonpath={.metadata.uid}")
 	}
@@ -130,6 +131,21 @@ func TestDefinitionsAreNotDeletedByMistake(t *testing.T) {
 		}
 		if !strings.Contains(why, "kubectl annotate crd "+crd+" "+spec.GroupName+"/destroy=yes") {
 			t.Errorf("%s: %s", crd, why)
+		}
+	}
+	// Nor has a deletion that was refused taken away what refuses the next one.
+	there := func() string {
+		return kubectl(t, "get", "-k", deploy+"/access", "-o", "name") + kubectl(t, "get", "-k", deploy+"/definitions", "-o", "name")
+	}
+	before := there()
+	for range 2 {
+		out, err := cluster.Kubectl(t.Context(), "delete", "-k", deploy+"/definitions")
+		if err == nil || strings.Contains(out, "deleted") {
+			t.Fatalf("the deletion of all definitions: %v\n%s", err, out)
+		}
+		t.Logf("$ kubectl delete -k deploy/definitions\n%v", err)
+		if after := there(); after != before {
+			t.Fatalf("of\n%s\nthere still is\n%s", before, after)
 		}
 	}
 }

@@ -48,6 +48,7 @@ func TestTheWayFromVMOperator(t *testing.T) {
 		t.Fatalf("%d machines", len(before))
 	}
 
+	run("apply", "-k", filepath.Join(deploy, "access"))
 	run("apply", "-k", filepath.Join(deploy, "definitions"))
 	run("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
 	run("scale", "-n", "qemu-vms", "deployment", "vm-operator", "--replicas=0")

@@ -46,6 +46,7 @@ func kustomization(t *testing.T, text string) string {
 func install(t *testing.T) {
 	t.Helper()
 	prepareNode(t)
+	kubectl(t, "apply", "-k", filepath.Join("..", "..", "deploy", "access"))
 	kubectl(t, "apply", "-k", filepath.Join("..", "..", "deploy", "definitions"))
 	kubectl(t, "wait", "--for=condition=Established", "crd", "--all", "--timeout="+patience.String())
 	kustomize(t, theOperator)

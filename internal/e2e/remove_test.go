@@ -60,7 +60,6 @@ spec: {persistentVolumeClaim: {size: 16Mi}}
 func removeEverything(t *testing.T) {
 	apply(t, aDisk)
 	kubectl(t, "wait", "vd", "-n", namespace, "data", "--for=jsonpath={.status.target.persistentVolumeClaimUID}", "--timeout="+patience.String())
-	const definitions = "../../deploy/definitions"
 	there := func() (claims []string) {
 		return strings.Fields(kubectl(t, "get", "pvc", "-n", namespace, "-l", "app.kubernetes.io/name=vm-runner", "-o", "jsonpath={.items[*].metadata.name}"))
 	}
@@ -75,8 +74,8 @@ func removeEverything(t *testing.T) {
 					words[j] = namespace
 				case "deploy":
 					words[j] = kustomization(t, theOperator)
-				case "deploy/definitions":
-					words[j] = definitions
+				case "deploy/access", "deploy/definitions":
+					words[j] = "../../" + word
 				}
 			}
 			if words[len(words)-1] == "-k" { // of each namespace
@@ -134,7 +133,7 @@ func removing(t *testing.T) (steps [][]string) {
 			steps = append(steps, step)
 		}
 	}
-	if len(steps) != 5 {
+	if len(steps) != 6 {
 		t.Fatalf("%d steps: %q", len(steps), steps)
 	}
 	return steps

@@ -87,6 +87,7 @@ func TestTakeOver(t *testing.T) {
 	onNode(t, "ip", "link", "set", "br0", "up")
 	onNode(t, "ip", "addr", "add", "10.77.0.1/24", "dev", "br0")
 	dir, files := formerData(t)
+	kubectl(t, "apply", "-k", filepath.Join("..", "..", "deploy", "access"))
 	kubectl(t, "apply", "-k", filepath.Join("..", "..", "deploy", "definitions"))
 	kubectl(t, "wait", "--for=condition=Established", "crd", "--all", "--timeout="+patience.String())
 	manifest, err := os.ReadFile("former.yaml")

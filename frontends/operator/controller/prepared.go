@@ -128,7 +128,7 @@ func (p *preparations) failed(ctx context.Context, r *toolscache.Reflector, err 
 		return
 	}
 	p.refused.Do(func() {
-		p.log.Info("that a namespace gets what its machines need will be noticed later than it could be: the operator may not watch for it, a right that deploy/definitions gives", "reason", err.Error())
+		p.log.Info("that a namespace gets what its machines need will be noticed later than it could be: the operator may not watch for it, a right that deploy/access gives", "reason", err.Error())
 	})
 }
 

@@ -40,6 +40,7 @@ func cluster(t *testing.T) (*controlplane.ControlPlane, func(args ...string) str
 		}
 		return strings.TrimSpace(out)
 	}
+	kubectl("apply", "-k", "../../../deploy/access")
 	kubectl("apply", "-k", "../../../deploy/definitions")
 	kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
 
