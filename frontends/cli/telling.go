@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/vmop/sdk/vmop/conditions"
 	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/spec"
 )
@@ -23,9 +24,10 @@ type telling struct {
 	tell     func(string)
 
 	mu sync.Mutex
-	// untaken is the text for an operation that the operator has not begun with, what the machine's
-	// progress.
+	// untaken is the text for an operation that the operator has not begun with, under what one in
+	// progress says, what the machine's progress.
 	untaken string
+	under   string
 	what    machinekind.Progress
 	// since is when the wait for the operator began, until it answers.
 	since time.Time
@@ -36,7 +38,10 @@ type telling struct {
 func (t *telling) operation(o *spec.VirtualMachineOperation) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.untaken = ""
+	t.untaken, t.under = "", ""
+	if c := spec.FindCondition(o.Status.Conditions, conditions.Completed); c != nil && o.Status.Phase == spec.OperationInProgress {
+		t.under = c.Message
+	}
 	if o.Status.Phase == "" {
 		t.untaken = fmt.Sprintf("the operator has not begun with operation %s yet; is it running?", o.Name)
 	}
@@ -69,6 +74,9 @@ func (t *telling) now() {
 		return
 	}
 	text, unanswered := t.what.Waiting, t.what.Unanswered
+	if text == "" {
+		text = t.under // such as why a machine that runs does not restart
+	}
 	if t.untaken != "" {
 		text, unanswered = t.untaken, true
 	}

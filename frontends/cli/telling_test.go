@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/vmop/sdk/vmop/conditions"
 	machinekind "github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/spec"
 )
@@ -61,6 +62,15 @@ func TestAnOperatorGetsAWhileToAnswer(t *testing.T) {
 			g.operation(op(spec.OperationInProgress))
 			time.Sleep(time.Minute)
 		}, "[0s the operator has not answered yet 0s the operator has not answered yet 1s no node takes it]"},
+		"an operation that waits while the machine runs": {func(g *telling) {
+			g.operation(op(""))
+			g.machine(machinekind.Progress{Reached: true})
+			time.Sleep(time.Second)
+			o := op(spec.OperationInProgress)
+			o.Status.Conditions = []spec.Condition{{Type: conditions.Completed, Message: "the restart waits: a claim is lost"}}
+			g.operation(o)
+			time.Sleep(time.Minute)
+		}, "[0s the operator has not answered yet 0s the operator has not answered yet 1s the restart waits: a claim is lost]"},
 		"a wait that has ended": {func(g *telling) {
 			g.machine(untold)
 			g.end()

@@ -40,6 +40,7 @@ func TestTrial(t *testing.T) {
 		{"a pod deleted by force", forceDeleted},
 		{"a guest that panics", guestPanics},
 		{"a quota that grows", func(t *testing.T) { quotaGrows(t, told{t, program}) }},
+		{"restarts", func(t *testing.T) { restarts(t, told{t, program}) }},
 		{"a claim that is gone", func(t *testing.T) { claimGone(t, told{t, program}) }},
 		{"too little memory", func(t *testing.T) { outOfMemory(t, told{t, program}) }},
 		{"a definition deleted", definitionDeleted},

@@ -137,6 +137,12 @@ const (
 
 	// ReasonPodRunning: the pod runs.
 	ReasonPodRunning = "PodRunning"
+	// ReasonRestartPending: the pod runs, and the restart that was asked for waits for what passes
+	// by itself; the message says what.
+	ReasonRestartPending = "RestartPending"
+	// ReasonRestartBlocked: the pod runs, and the restart that was asked for waits for what somebody
+	// has to repair, because a next pod would not start; the message says what.
+	ReasonRestartBlocked = "RestartBlocked"
 	// ReasonPodNotStarted: the pod waits for its node or its container.
 	ReasonPodNotStarted = "PodNotStarted"
 	// ReasonPodNotFound: there is no pod yet.

@@ -165,6 +165,12 @@ const (
 
 	// ReasonPodRunning: the pod runs.
 	ReasonPodRunning = conditions.ReasonPodRunning
+	// ReasonRestartPending: the pod runs, and the restart that was asked for waits for what passes
+	// by itself.
+	ReasonRestartPending = conditions.ReasonRestartPending
+	// ReasonRestartBlocked: the pod runs, and the restart that was asked for waits for what somebody
+	// has to repair.
+	ReasonRestartBlocked = conditions.ReasonRestartBlocked
 	// ReasonPodNotStarted: the pod waits for its node or its container.
 	ReasonPodNotStarted = conditions.ReasonPodNotStarted
 	// ReasonPodNotFound: there is no pod yet.

@@ -28,6 +28,7 @@ func Decide(s Snapshot) reconcile.Plan {
 		d.orphaned()
 	case !d.valid() || !d.allowed() || d.unstartable():
 		d.hold()
+		d.findHeld()
 		d.power()
 	default:
 		d.hold()

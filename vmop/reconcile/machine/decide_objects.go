@@ -63,7 +63,7 @@ func whose(o *metav1.ObjectMeta) string {
 // one. It is not if the next one could not start: another user's machine would stay down after a
 // reboot, or lose a claim that only its pod still protects.
 func (d *decision) renews() bool {
-	return d.pod.state == podRunning && len(d.awaiting) > 0 && !d.unmade && !d.unsuitable && !d.unfit() && !d.short() && !d.lacks
+	return d.pod.state == podRunning && len(d.awaiting) > 0 && d.startsNext()
 }
 
 // makeConfigMap ensures the runner's configuration. The error it returns is already in a finding.

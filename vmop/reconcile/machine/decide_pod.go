@@ -230,7 +230,11 @@ func (d *decision) runs() {
 		d.running.setWaiting(spec.ReasonPodTerminating, named(names.KindPod, pod.Name), podGoes, pod.Name)
 	case d.unheard():
 	default:
-		d.running.setTrue(spec.ReasonPodRunning, "pod "+pod.Name+" runs on node "+pod.Spec.NodeName)
+		reason, message := spec.ReasonPodRunning, "pod "+pod.Name+" runs on node "+pod.Spec.NodeName
+		if d.heldBack != nil {
+			reason, message = d.saysHeld(message)
+		}
+		d.running.setTrue(reason, message)
 	}
 }
 

@@ -52,6 +52,8 @@ type intent struct {
 	on       bool
 	powered  *spec.Power
 	restarts bool
+	// heldBack is what keeps a restart that was asked for from coming; nil if nothing does.
+	heldBack *finding
 	// grant is what the guest may use.
 	grant objects.Amounts
 	// recorded and noted are caches of resizable and granted.

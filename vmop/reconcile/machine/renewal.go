@@ -2,12 +2,14 @@ package machine
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // restartAsked reports whether a restart of the existing pod is requested: the request differs
@@ -20,17 +22,18 @@ func (d *decision) restartAsked() bool {
 // findRenewal determines whether the running pod is to be replaced, because of a request or of
 // waiting changes that need no approval. The pod stays while a next one could not start.
 func (d *decision) findRenewal() {
-	if d.pod.state != podRunning || d.pod.silent() || !d.wanted() {
+	if !d.renewable() {
 		return
 	}
+	asked := d.restartAsked()
 	if !d.replaceable() {
+		d.findHeld()
 		// Other obstacles pass by themselves, or are reported where they are found.
 		if see := d.lackingFor(); see != "" && d.renewsItself() {
 			d.restartLacks("something is missing, see condition " + see)
 		}
 		return
 	}
-	asked := d.restartAsked()
 	d.restarts = asked || d.renewsItself() && d.startsAgain()
 	if !d.restarts || d.executedIn() != "" {
 		return // reported when it is done
@@ -45,8 +48,92 @@ func (d *decision) findRenewal() {
 	})
 }
 
-func (d *decision) replaceable() bool {
-	return !d.invalid && !d.unmade && !d.unsuitable && !d.unfit() && d.devices.ok() && !d.short() && !d.lacks
+func (d *decision) replaceable() bool { return d.startsNext() && !d.volumeAwaited() }
+
+// startsNext reports whether a next pod of a running machine could be made.
+func (d *decision) startsNext() bool {
+	return !d.unmade && !d.unsuitable && !d.unfit() && !d.short() && !d.lacks
+}
+
+// volumeAwaited reports whether a claim, as that of a new disk, has no volume and may get one without
+// a next pod. Where a storage class has no provisioner at work yet, the next pod may be what it
+// waits for (volumeBindingMode: WaitForFirstConsumer).
+func (d *decision) volumeAwaited() bool {
+	for i := range d.claims {
+		pvc := d.claims[i].found
+		if pvc == nil || pvc.Status.Phase == corev1.ClaimBound {
+			continue
+		}
+		if class := pvc.Spec.StorageClassName; class == nil || *class == "" || pvc.Annotations[reconcile.AnnotationProvisioner] != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// findHeld finds why a restart that was asked for does not come, if that is not only what the
+// operator itself is about to write.
+func (d *decision) findHeld() {
+	if !d.renewable() || !d.restartAsked() {
+		return
+	}
+	var why finding
+	for _, f := range []finding{d.unfitness(), d.devices, d.provisioning, d.configuration} {
+		if !f.ok() && (why.reason == "" || f.warning && !why.warning) {
+			why = f
+		}
+	}
+	switch {
+	case why.warning:
+	case d.lacks:
+		why = finding{reason: spec.ReasonProvisioningNotReady, message: "a Secret that the guest is provisioned from, or a key in it, is gone", warning: true}
+	case d.short():
+		// As it was found when the pod was resized, which follows later.
+		why = finding{reason: spec.ReasonResizing, message: "the pod is being resized for its guest"}
+		if c := spec.FindCondition(d.stored.Conditions, spec.ConditionConfigurationApplied); c != nil && c.Status == metav1.ConditionFalse {
+			switch c.Reason {
+			case spec.ReasonResizeDeferred, spec.ReasonResizeInfeasible, spec.ReasonQuotaExceeded:
+				why = finding{reason: c.Reason, message: c.Message, warning: true}
+			}
+		}
+	}
+	if why.reason != "" {
+		d.heldBack = &why
+	}
+}
+
+// renewable reports whether the machine runs in a pod that could be replaced.
+func (d *decision) renewable() bool {
+	return d.pod.state == podRunning && !d.pod.silent() && d.wanted()
+}
+
+const restartWaits = "the restart that was asked for waits: "
+
+// RestartHeldBack returns why a machine runs on although a restart was asked for, by its status, and
+// whether it does until somebody has repaired something; why is empty if nothing keeps it from that.
+func RestartHeldBack(vm *spec.VirtualMachine) (why string, blocked bool) {
+	c := spec.FindCondition(vm.Status.Conditions, spec.ConditionPodReady)
+	if c == nil || c.Reason != spec.ReasonRestartPending && c.Reason != spec.ReasonRestartBlocked {
+		return "", false
+	}
+	if _, after, found := strings.Cut(c.Message, restartWaits); found {
+		return after, c.Reason == spec.ReasonRestartBlocked
+	}
+	return c.Message, c.Reason == spec.ReasonRestartBlocked
+}
+
+// saysHeld returns the reason and the message of a pod that runs on although a restart was asked
+// for; the message begins with text.
+func (d *decision) saysHeld(text string) (reason, message string) {
+	reason = spec.ReasonRestartPending
+	if d.heldBack.warning {
+		reason = spec.ReasonRestartBlocked
+	}
+	if message = text + "; " + restartWaits + d.heldBack.message; len(message) > conditions.Line {
+		why, _ := conditions.Fit(d.heldBack.message, len(restartWaits))
+		message = restartWaits + why
+	}
+	return reason, message
 }
 
 func (d *decision) lackingFor() string {

@@ -2,11 +2,13 @@ package operation
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
+	"github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/spec"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -109,10 +111,14 @@ func (d *decision) proceed(o *spec.VirtualMachineOperation) bool {
 			return false
 		case seen && d.otherwise(o):
 			return fail(conditions.ReasonAborted, "machine %s is to be otherwise by now: %s", vm.Name, powerText(vm))
+		case seen && d.blocked(o) != "":
+			return fail(conditions.ReasonNotReadyToBeExecuted, "%s", because("machine "+vm.Name+" was not restarted: ", d.blocked(o)))
 		case !d.late(o) && !seen:
 			d.busy = d.send(o, *st.DeepCopy())
 		case !d.late(o) && !sent:
 			d.busy = d.do(write(o, d.with(o, *st.DeepCopy(), conditions.SignalSent, metav1.ConditionTrue, conditions.ReasonSignalSent, d.told(o))))
+		case !d.late(o):
+			d.busy = d.progress(o)
 		}
 	}
 	if d.late(o) {
@@ -120,6 +126,44 @@ func (d *decision) proceed(o *spec.VirtualMachineOperation) bool {
 	}
 	d.plan.WakeAt(st.Deadline.Time)
 	return true
+}
+
+// progress tells what the machine waits for, if it does not begin to restart. It reports whether
+// something is written.
+func (d *decision) progress(o *spec.VirtualMachineOperation) bool {
+	reason, message := underWay(o.Spec.Type)
+	if why, blocked := d.heldBack(o); why != "" {
+		message = because("the restart waits: ", why)
+		if blocked && o.Status.StartTime != nil {
+			d.plan.WakeAt(o.Status.StartTime.Add(settling))
+		}
+	}
+	next := d.with(o, *o.Status.DeepCopy(), conditions.Completed, metav1.ConditionFalse, reason, message)
+	return !reflect.DeepEqual(next, o.Status) && d.do(write(o, next))
+}
+
+// because returns what is so and why, on one line.
+func because(what, why string) string {
+	why, _ = conditions.Fit(why, len(what))
+	return what + why
+}
+
+// heldBack returns why the machine runs on although it was told to restart, and whether it does until
+// somebody has repaired something; why is empty if nothing keeps it from that.
+func (d *decision) heldBack(o *spec.VirtualMachineOperation) (why string, blocked bool) {
+	if o.Spec.Type != spec.OperationRestart || renewed(o, d.s.Machine, d.s.Pod) {
+		return "", false
+	}
+	return machine.RestartHeldBack(d.s.Machine)
+}
+
+// blocked returns why the machine will not restart; empty if it may. It has said so for some time
+// then: at first that may be about what was so before it was told.
+func (d *decision) blocked(o *spec.VirtualMachineOperation) string {
+	if why, blocked := d.heldBack(o); blocked && o.Status.StartTime != nil && !d.s.Now.Before(o.Status.StartTime.Add(settling)) {
+		return why
+	}
+	return ""
 }
 
 // late reports whether the time of an operation is over. One without a deadline in its status,

@@ -82,7 +82,9 @@ func (d *decision) finish(o *spec.VirtualMachineOperation, phase spec.OperationP
 		if back := d.takeBack(o); back != nil {
 			if f := d.takeBackRefused(o); f != nil {
 				d.plan.WakeAt(f.RetryAt())
-				message += "; its request cannot be taken back, so that the machine may still be restarted: " + f.Message
+				but := "; its request cannot be taken back, so that the machine may still be restarted: " + f.Message
+				message, _ = conditions.Fit(message, len(but))
+				message += but
 			} else {
 				actions = append(actions, back)
 			}
@@ -116,17 +118,23 @@ func (d *decision) begin(o *spec.VirtualMachineOperation) {
 		verb = machine.VerbStart // it is being stopped, and is to run again
 	}
 	st.Request = requestOf(o, verb)
-	message := map[spec.OperationType]string{
-		spec.OperationStart: "the machine is being started", spec.OperationStop: "the machine is being stopped", spec.OperationRestart: "the machine is being restarted",
-	}[o.Spec.Type]
-	reason := map[spec.OperationType]string{
-		spec.OperationStart: conditions.ReasonStartInProgress, spec.OperationStop: conditions.ReasonStopInProgress, spec.OperationRestart: conditions.ReasonRestartInProgress,
-	}[o.Spec.Type]
+	reason, message := underWay(o.Spec.Type)
 	st = d.with(o, st, conditions.Completed, metav1.ConditionFalse, reason, message)
 	st = d.with(o, st, conditions.SignalSent, metav1.ConditionFalse, conditions.ReasonSignalPending, "the machine is about to be told")
 	if d.send(o, st) {
 		d.tell(o, corev1.EventTypeNormal, eventStarted, fmt.Sprintf("%s, until %s at the latest", message, deadline.UTC().Format(time.RFC3339)))
 	}
+}
+
+// underWay returns the reason and the message of an operation in progress.
+func underWay(t spec.OperationType) (reason, message string) {
+	switch t {
+	case spec.OperationStart:
+		return conditions.ReasonStartInProgress, "the machine is being started"
+	case spec.OperationStop:
+		return conditions.ReasonStopInProgress, "the machine is being stopped"
+	}
+	return conditions.ReasonRestartInProgress, "the machine is being restarted"
 }
 
 func (d *decision) letGo(o *spec.VirtualMachineOperation) {

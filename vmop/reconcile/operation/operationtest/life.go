@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vmop/sdk/internal/promises"
+	"github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/reconcile/operation"
@@ -44,7 +45,7 @@ func (w *world) step() {
 	if keys := slices.Sorted(maps.Keys(w.truth.ops)); len(keys) > 0 {
 		op = choose(w, "operation", keys...)
 	}
-	switch what := w.Draw("what", 42); {
+	switch what := w.Draw("what", 45); {
 	case what < 12:
 		w.reconcile(name, -1)
 	case what < 15:
@@ -107,6 +108,9 @@ func (w *world) step() {
 			delete(w.truth.pods, name)
 		}
 		w.Note("machine %s is made or deleted", name)
+	case what >= 42:
+		w.held[name] = choose(w, "held", "", conditions.ReasonRestartPending, conditions.ReasonRestartBlocked)
+		w.Note("machine %s is held: %s", name, w.held[name])
 	case what >= 40:
 		w.forbidden[name] = !w.forbidden[name]
 		w.Note("machine %s may be written: %v", name, !w.forbidden[name])
@@ -129,7 +133,7 @@ func (w *world) settle() {
 					w.Violated("the world comes to rest", "a plan that changes nothing: %+v", plan)
 				}
 			}
-			if !quiet {
+			if w.checkHeld(name); !quiet {
 				w.Violated("the world comes to rest", "there is no end of writes for machine %s", name)
 			}
 		}

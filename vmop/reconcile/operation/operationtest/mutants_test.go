@@ -226,6 +226,27 @@ func mutants() []mutant {
 			},
 		},
 		{
+			Fault: "nobody reads why a machine runs on", Promise: "a restart that does not begin says why",
+			Before: func(s *operation.Snapshot) {
+				if s.Machine != nil {
+					s.Machine.Status.Conditions = nil
+				}
+			},
+		},
+		{
+			Fault: "what somebody has to repair counts as passing", Promise: "a restart that cannot begin ends soon",
+			Before: func(s *operation.Snapshot) {
+				if s.Machine == nil {
+					return
+				}
+				for i := range s.Machine.Status.Conditions {
+					if c := &s.Machine.Status.Conditions[i]; c.Reason == conditions.ReasonRestartBlocked {
+						c.Reason = conditions.ReasonRestartPending
+					}
+				}
+			},
+		},
+		{
 			Fault: "what has not ended is cleaned up", Promise: "only what has ended is cleaned up",
 			After: func(s *operation.Snapshot, p *reconcile.Plan) {
 				for i := range s.Operations {

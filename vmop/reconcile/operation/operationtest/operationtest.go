@@ -9,6 +9,7 @@
 //	machine a is Stopped with policy Manual      which has a run policy
 //	machine a goes on                            it does its next step
 //	machine a may not be written                 the API server refuses that; may be written
+//	machine a is held, Pending                   it runs on when it is told to restart; or Blocked, or free
 //	machine a is gone                            its manifest and its pod are
 //	person asks x: Stop of a                     x is the operation
 //	person asks x: Stop of a by force            which does not wait for the guest
@@ -59,6 +60,8 @@ var promised = []string{
 	"a message is one line",
 	"a request names its operation",
 	"a restart is a new pod",
+	"a restart that cannot begin ends soon",
+	"a restart that does not begin says why",
 	"a snapshot is not changed",
 	"equal snapshots give equal plans",
 	"every operation ends",

@@ -54,6 +54,12 @@ var lines = []line{
 		}
 		return nil
 	}},
+	{regexp.MustCompile(`^machine (\w+) is (?:held, (Pending|Blocked)|free)$`), func(w *world, args []string) error {
+		if w.held[args[0]] = ""; args[1] != "" {
+			w.held[args[0]] = "Restart" + args[1]
+		}
+		return nil
+	}},
 	{regexp.MustCompile(`^wait (\d+[smh])$`), func(w *world, args []string) error {
 		d, err := time.ParseDuration(args[0])
 		w.Now = w.Now.Add(d)

@@ -55,7 +55,9 @@ type world struct {
 	// forbidden are the machines whose writes the API server refuses, failures those refusals,
 	// and refusals their number.
 	forbidden map[string]bool
-	failures  map[string]reconcile.Failure
+	// held is the reason why a machine runs on that is told to restart.
+	held     map[string]string
+	failures map[string]reconcile.Failure
 	// machineOf returns the machine that an operation is observed to be of.
 	machineOf func(*spec.VirtualMachineOperation) string
 	refusals  int
@@ -67,7 +69,7 @@ func newWorld() *world {
 	return &world{
 		World: promises.World[operation.Snapshot]{Decide: operation.Decide, Now: noon}, truth: empty, cache: empty.copied(), wrote: map[string]int{},
 		signals: map[types.UID]int{}, others: map[string]int{}, since: map[types.UID]int{},
-		forbidden: map[string]bool{}, failures: map[string]reconcile.Failure{}, machineOf: machineOf,
+		forbidden: map[string]bool{}, held: map[string]string{}, failures: map[string]reconcile.Failure{}, machineOf: machineOf,
 	}
 }
 
@@ -162,7 +164,12 @@ func (w *world) proceeds(name string) {
 	w.update(name, func(vm *spec.VirtualMachine) {
 		w.answer(vm)
 		on, request := vm.ShouldRun(), vm.Annotations[names.AnnotationPowerRequest]
+		restarts := strings.HasPrefix(request, "restart ") && pod != nil && pod.Annotations[names.AnnotationPowerRequest] != request
+		held := restarts && on && pod.DeletionTimestamp == nil && w.held[name] != ""
+		w.tellsHeld(vm, held)
 		switch {
+		case held:
+			vm.Status.Phase = spec.PhaseRunning
 		case pod == nil && on && vm.DeletionTimestamp == nil && vm.Status.Phase != spec.PhaseStarting:
 			vm.Status.Phase = spec.PhaseStarting
 			w.truth.pods[name] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: vm.Namespace, Name: vm.Name, UID: types.UID("p" + w.Version()), ResourceVersion: w.Version(), Annotations: map[string]string{names.AnnotationPowerRequest: request}}}
@@ -177,7 +184,7 @@ func (w *world) proceeds(name string) {
 			delete(w.truth.pods, name)
 		case pod.DeletionTimestamp != nil:
 			vm.Status.Phase = spec.PhaseStopping
-		case !on || strings.HasPrefix(request, "restart ") && pod.Annotations[names.AnnotationPowerRequest] != request:
+		case !on || restarts:
 			going := pod.DeepCopy()
 			going.DeletionTimestamp, going.ResourceVersion = &metav1.Time{Time: w.Now}, w.Version()
 			w.truth.pods[name] = going
@@ -187,6 +194,16 @@ func (w *world) proceeds(name string) {
 		}
 	})
 	w.Note("machine %s: %s", name, w.truth.vms[name].Status.Phase)
+}
+
+// tellsHeld has a machine tell why it does not restart, or that nothing keeps it from that.
+func (w *world) tellsHeld(vm *spec.VirtualMachine, held bool) {
+	c := spec.Condition{Type: conditions.PodReady, Status: metav1.ConditionTrue, Reason: conditions.ReasonPodRunning, Message: "the pod runs"}
+	if held {
+		c.Reason = w.held[called(vm.Namespace, vm.Name)]
+		c.Message = "the restart that was asked for waits: claim " + vm.Name + "-system-disk is deleted with its data once no pod uses it"
+	}
+	vm.Status.Conditions = spec.WithCondition(vm.Status.Conditions, c)
 }
 
 func (w *world) addOperation(name, vm string, t spec.OperationType, force bool) *spec.VirtualMachineOperation {
@@ -493,6 +510,28 @@ func (w *world) checkDone(o *spec.VirtualMachineOperation) {
 	}
 	if pod := w.truth.pods[name]; o.Spec.Type == spec.OperationRestart && pod != nil && pod.UID == o.Status.PodUID && pod.DeletionTimestamp == nil && w.others[name] == w.since[o.UID] {
 		w.Violated("a restart is a new pod", "%s is done, and machine %s has the same pod", o.Name, name)
+	}
+}
+
+// checkHeld verifies, when nothing is left to do, what is in progress on a machine that does not
+// restart.
+func (w *world) checkHeld(name string) {
+	vm, pod := w.truth.vms[name], w.truth.pods[name]
+	for _, o := range w.truth.ops {
+		if machineOf(o) != name || vm == nil || vm.UID != o.Status.VirtualMachineUID || o.Status.Phase != spec.OperationInProgress || o.DeletionTimestamp != nil ||
+			!spec.ConditionIsTrue(o.Status.Conditions, conditions.SignalSent) || o.Spec.Type != spec.OperationRestart || pod == nil || pod.UID != o.Status.PodUID {
+			continue
+		}
+		c := spec.FindCondition(vm.Status.Conditions, conditions.PodReady)
+		if c == nil || c.Reason != conditions.ReasonRestartPending && c.Reason != conditions.ReasonRestartBlocked {
+			continue
+		}
+		if said := spec.FindCondition(o.Status.Conditions, conditions.Completed).Message; said != "the restart waits: "+strings.TrimPrefix(c.Message, "the restart that was asked for waits: ") {
+			w.Violated("a restart that does not begin says why", "%s: %s", o.Name, said)
+		}
+		if c.Reason == conditions.ReasonRestartBlocked && w.Now.Sub(o.Status.StartTime.Time) >= time.Minute {
+			w.Violated("a restart that cannot begin ends soon", "%s is in progress since %s", o.Name, o.Status.StartTime)
+		}
 	}
 }
 
