@@ -100,7 +100,7 @@ func (d *decision) judge(c *neededClaim) {
 		if ref.IsImage() {
 			short = "vi"
 		}
-		d.devices.setProblem(spec.ReasonClaimNotFound, named(ref.Kind, ref.Name), "%s %s of %s is missing, or its claim; create it, or see kubectl describe %s %[2]s", ref.Kind, ref.Name, c.field(), short)
+		d.devices.setProblem(spec.ReasonClaimNotFound, named(ref.Kind, ref.Name), "%s %s of %s does not exist, or has no claim yet; create it, or see kubectl describe %s %[2]s", ref.Kind, ref.Name, c.field(), short)
 	case c.ofRef() && !ofReferred(pvc, c.disk.Ref):
 		d.unmade = true
 		d.devices.setProblem(spec.ReasonClaimNotFound, named(names.KindClaim, c.name), "claim %s is there, and none of %s %s of %s; name another disk, or name the claim in spec.vm.disks[].persistentVolumeClaim",
@@ -142,10 +142,12 @@ func (d *decision) judge(c *neededClaim) {
 		d.unmade = true
 		image := c.disk.Ref.Name
 		d.devices.setWaiting(spec.ReasonBlockDevicesNotReady, named(names.KindClaim, c.name), "claim %s of %s is that of VirtualImage %s, which is not in it yet; see kubectl describe vi %[3]s", c.name, c.field(), image)
+		d.filling = true
 	case c.referenced() && beingFilled(pvc):
 		d.unmade = true
 		disk := pvc.Labels[names.LabelDisk]
 		d.devices.setWaiting(spec.ReasonBlockDevicesNotReady, named(names.KindClaim, c.name), "claim %s of %s is that of VirtualDisk %s, which is not in it yet; see kubectl describe vd %s", c.name, c.field(), disk, disk)
+		d.filling = true
 	case pvc.Status.Phase != corev1.ClaimBound && !d.wanted():
 		// Its volume may be provisioned once there is a pod.
 		d.devices.setFalse(spec.ReasonBlockDevicesNotReady, "claim %s of %s has no volume yet; see kubectl describe pvc %s", c.name, c.field(), c.name)

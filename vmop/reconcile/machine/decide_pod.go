@@ -53,6 +53,8 @@ func (d *decision) absent() {
 		d.running.inherit(d.configuration)
 	case d.unmade && !d.devices.ok() && d.devices.warning:
 		d.running.inherit(d.devices)
+	case d.filling && !d.devices.ok(): // for long, perhaps
+		d.running.inherit(d.devices)
 	case d.unmade && d.provisioning.warning:
 		d.running.inherit(d.provisioning)
 	case d.unmade && !d.configuration.ok():

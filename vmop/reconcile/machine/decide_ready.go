@@ -30,6 +30,8 @@ func (d *decision) readiness() finding {
 		f := finding{status: metav1.ConditionUnknown, reason: spec.ReasonStatusOfOthers, object: d.machine(), warning: true}
 		f.message = "what the status says of the guest was not written by the machine's runner (" + cmp.Or(d.s.Authors.strangers(), "nobody says who did") + "), and is not believed until the runner reports again"
 		return f
+	case d.running.ok() && d.endsByItself():
+		return finding{status: metav1.ConditionFalse, reason: spec.ReasonVMStopped, message: "the guest has ended, and pod " + d.pod.pod.Name + " is about to"}
 	case d.running.ok():
 		return finding{status: metav1.ConditionFalse, reason: spec.ReasonStarting, message: "the pod runs, and its runner prepares the machine"}
 	}

@@ -99,6 +99,8 @@ type obstacles struct {
 	invalid bool
 	// unmade: something that the pod needs does not exist yet as it should.
 	unmade bool
+	// filling: a claim of a VirtualDisk or an image does not have its content yet.
+	filling bool
 	// configured: the ConfigMap is as it should be.
 	configured bool
 	// unsuitable: the machine's image permits no pod.

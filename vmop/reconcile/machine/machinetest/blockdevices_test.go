@@ -150,7 +150,7 @@ func TestBlockDeviceIsNotThere(t *testing.T) {
 		change func(*corev1.PersistentVolumeClaim)
 		says   string
 	}{
-		"no disk":         {func(c *corev1.PersistentVolumeClaim) { c.Name = "" }, "VirtualDisk data of spec.blockDeviceRefs[0] is missing, or its claim; create it, or see kubectl describe vd data"},
+		"no disk":         {func(c *corev1.PersistentVolumeClaim) { c.Name = "" }, "VirtualDisk data of spec.blockDeviceRefs[0] does not exist, or has no claim yet; create it, or see kubectl describe vd data"},
 		"somebody's own":  {func(c *corev1.PersistentVolumeClaim) { c.Labels, c.Annotations = nil, nil }, "claim data-vd is there, and none of VirtualDisk data"},
 		"a labelled one":  {func(c *corev1.PersistentVolumeClaim) { c.Annotations = nil }, "claim data-vd is there, and none of VirtualDisk data"},
 		"of another disk": {func(c *corev1.PersistentVolumeClaim) { c.Labels[names.LabelDisk] = "other" }, "claim data-vd is there, and none of VirtualDisk data"},
@@ -180,7 +180,7 @@ func TestImageOfAMachine(t *testing.T) {
 		"a disk":          {change: func(*corev1.PersistentVolumeClaim) {}, config: "type: raw", without: "type: ide-cd"},
 		"a CD":            {change: func(c *corev1.PersistentVolumeClaim) { c.Annotations[names.AnnotationDiskFormat] = "iso" }, config: "type: ide-cd"},
 		"not filled":      {change: func(c *corev1.PersistentVolumeClaim) { delete(c.Annotations, names.AnnotationFilled) }, says: "VirtualImage golden, which is not in it yet"},
-		"no image":        {change: func(c *corev1.PersistentVolumeClaim) { c.Name = "" }, says: "VirtualImage golden of spec.blockDeviceRefs[0] is missing, or its claim; create it"},
+		"no image":        {change: func(c *corev1.PersistentVolumeClaim) { c.Name = "" }, says: "VirtualImage golden of spec.blockDeviceRefs[0] does not exist, or has no claim yet; create it"},
 		"of another one":  {change: func(c *corev1.PersistentVolumeClaim) { c.Labels[names.LabelImage] = "other" }, says: "none of VirtualImage golden"},
 		"somebody's own":  {change: func(c *corev1.PersistentVolumeClaim) { c.Annotations = nil }, says: "none of VirtualImage golden"},
 		"a disk's really": {change: func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{names.LabelDisk: "golden"} }, says: "none of VirtualImage golden"},

@@ -290,9 +290,11 @@ func TestWaitsForVirtualDisk(t *testing.T) {
 			if starts := get[*corev1.Pod](w, thePod) != nil; starts != tt.starts {
 				t.Errorf("there is a pod: %t", starts)
 			}
-			got := spec.FindCondition(get[*spec.VirtualMachine](w, theVM).Status.Conditions, spec.ConditionBlockDevicesReady)
-			if !tt.starts && (got.Reason != spec.ReasonBlockDevicesNotReady || !strings.Contains(got.Message, "kubectl describe vd data")) {
-				t.Errorf("%+v", got)
+			for _, kind := range []string{spec.ConditionBlockDevicesReady, spec.ConditionPodReady, spec.ConditionReady} {
+				got := spec.FindCondition(get[*spec.VirtualMachine](w, theVM).Status.Conditions, kind)
+				if !tt.starts && (got.Reason != spec.ReasonBlockDevicesNotReady || !strings.Contains(got.Message, "kubectl describe vd data")) {
+					t.Errorf("%+v", got)
+				}
 			}
 		})
 	}
