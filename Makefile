@@ -146,11 +146,26 @@ test-slow: ## run the tests that take minutes, which make test leaves out, such 
 test-promises: ## run the promises of the decisions in CHECKS drawn worlds each (500)
 	RAPID_CHECKS=$${CHECKS:-500} $(GO) test -run '^TestPromises' -skip AreNoticed -count=1 -timeout 60m $(call TESTED,-E,TestPromises,.)
 
+# The tests about what disks are made of, and of nodes. Those and the others have a node each at a
+# time: they wait for kubelets, volumes and guests more than they compute.
+E2E_DISKS := Attachments|Disk|Images|Drain|Uploads|KVMDevice|TakeOver|Tap|RootOwned
+
 .PHONY: test-e2e
-test-e2e: ## build the images, run machines in the pods of a real node and under systemd (needs root)
+test-e2e: ## build the images, run machines in the pods of real nodes and under systemd (needs root)
 	@scripts/deps e2e
 	@$(MAKE) --no-print-directory kubeall csi
-	$(GO) test -tags e2e -p 1 -count=1 -timeout 75m ./internal/systemdhost ./internal/node ./internal/e2e
+	@images=$$(mktemp -d) && trap 'rm -rf "$$images"' EXIT && $(GO) run ./internal/testimages/cmd/test-images "$$images" && \
+		VMOP_TEST_IMAGES="$$images" $(MAKE) --no-print-directory -j 3 test-e2e-disks test-e2e-machines test-e2e-rest
+
+E2E = $(GO) test -tags e2e -p 1 -count=1 -timeout 75m
+
+.PHONY: test-e2e-disks test-e2e-machines test-e2e-rest
+test-e2e-disks:
+	$(E2E) -run '$(E2E_DISKS)' ./internal/e2e
+test-e2e-machines:
+	$(E2E) -skip '$(E2E_DISKS)' ./internal/e2e
+test-e2e-rest:
+	$(E2E) ./internal/systemdhost ./internal/node ./internal/testimages
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME (default 1m)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/vmop/sdk/internal/node"
 	"github.com/vmop/sdk/internal/testbin"
+	"github.com/vmop/sdk/internal/testimages"
 	"github.com/vmop/sdk/internal/tinyguest"
 	"github.com/vmop/sdk/vmop"
 )
@@ -32,8 +33,8 @@ const (
 // theNode is the node of all tests of this package.
 var theNode *node.Node
 
-// scratch has the image of the guest's disk and the archives of images.
-var scratch string
+// scratch has the image of the guest's disk; images the archives of images.
+var scratch, images string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
@@ -51,10 +52,9 @@ func runTests(ctx context.Context, m *testing.M) (code int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
-	if theBuilder, err = buildImages(ctx); err != nil {
+	if images, err = testimages.Ensure(ctx, filepath.Join("..", ".."), scratch, os.Stderr); err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, theBuilder.Close()) }()
 	if theNode, err = node.Start(ctx, node.Options{Progress: os.Stderr}); err != nil {
 		return 0, err
 	}

@@ -228,6 +228,12 @@ func (b *Builder) Export(ctx context.Context, name, file string) error {
 	return err
 }
 
+// Import takes an image from an archive that [Builder.Export] wrote, under its name.
+func (b *Builder) Import(ctx context.Context, file string) error {
+	_, err := b.buildah(ctx, "pull", "--quiet", "docker-archive:"+file)
+	return err
+}
+
 // Container creates a container from an image.
 func (b *Builder) Container(ctx context.Context, image string) (*Container, error) {
 	name, err := b.buildah(ctx, "from", "--pull-never", image)

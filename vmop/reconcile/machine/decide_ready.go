@@ -38,6 +38,15 @@ func (d *decision) readiness() finding {
 	return because(metav1.ConditionFalse, d.running)
 }
 
+// endsByItself reports whether the runner of a running pod has reported the end of its guest. The
+// report of a former pod is older than the container.
+func (d *decision) endsByItself() bool {
+	c := d.pod.container
+	reported := spec.FindCondition(d.stored.Conditions, spec.ConditionRunning)
+	return d.stored.RunnerEnd != nil && reported != nil && reported.Status == metav1.ConditionFalse && c != nil &&
+		(c.State.Terminated != nil || c.State.Running != nil && reported.LastTransitionTime.After(c.State.Running.StartedAt.Time))
+}
+
 // runnerUnbelieved reports whether another writer than the runner has set the runner's
 // conditions.
 func (d *decision) runnerUnbelieved() bool {

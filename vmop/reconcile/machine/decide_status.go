@@ -450,15 +450,6 @@ func (d *decision) phase() string {
 	return spec.PhasePending
 }
 
-// endsByItself reports whether the runner of a running pod has reported the end of its guest. The
-// report of a former pod is older than the container.
-func (d *decision) endsByItself() bool {
-	c := d.pod.container
-	reported := spec.FindCondition(d.stored.Conditions, spec.ConditionRunning)
-	return d.stored.RunnerEnd != nil && reported != nil && reported.Status == metav1.ConditionFalse && c != nil &&
-		(c.State.Terminated != nil || c.State.Running != nil && reported.LastTransitionTime.After(c.State.Running.StartedAt.Time))
-}
-
 func sameEnd(a, b *spec.MachineEnd) bool {
 	return a == b || a != nil && b != nil && a.PodUID == b.PodUID
 }
