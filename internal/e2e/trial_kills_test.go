@@ -219,3 +219,20 @@ spec:
 	patch(t, `{"resources":null}`)
 	marked(t, ready(t), "out of RAM")
 }
+
+// A QEMU that does not answer is no machine that runs, and is one again when it answers.
+func qemuHangs(t *testing.T) {
+	c := ready(t)
+	mark(t, c, "before it hangs")
+	before, qemu := podUID(t), theQEMU(t)
+	onNode(t, "sh", "-c", "kill -STOP "+qemu)
+	t.Cleanup(func() { onNode(t, "sh", "-c", "kill -CONT "+qemu+" 2>/dev/null || true") })
+	awaitMessage(t, "tiny", "Ready", "QEMUNotResponding", "QEMU has not answered for 30s")
+	awaitField(t, "phase", "Degraded")
+	t.Logf("$ kubectl get vm tiny\n%s", show(t, "get", "vm", "tiny"))
+	onNode(t, "sh", "-c", "kill -CONT "+qemu)
+	marked(t, ready(t), "before it hangs")
+	if now := podUID(t); now != before {
+		t.Errorf("the pod was %s and is %s", before, now)
+	}
+}

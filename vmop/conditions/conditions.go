@@ -296,6 +296,9 @@ const (
 	ReasonGuestPanicked = "GuestPanicked"
 	ReasonWatchdog      = "Watchdog"
 	ReasonInternalError = "InternalError"
+	// ReasonQEMUNotResponding means that QEMU has not answered a command in time: whether the guest
+	// executes is unknown.
+	ReasonQEMUNotResponding = "QEMUNotResponding"
 	// ReasonStopped is any other state, which the message names.
 	ReasonStopped = "Stopped"
 )

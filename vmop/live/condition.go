@@ -67,6 +67,8 @@ const (
 	ReasonGuestPanicked = conditions.ReasonGuestPanicked
 	ReasonWatchdog      = conditions.ReasonWatchdog
 	ReasonInternalError = conditions.ReasonInternalError
+	// ReasonQEMUNotResponding is the runner's: nothing could be observed to decide about.
+	ReasonQEMUNotResponding = conditions.ReasonQEMUNotResponding
 	// ReasonStopped is any other state; the message names it.
 	ReasonStopped = conditions.ReasonStopped
 )

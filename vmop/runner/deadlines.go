@@ -7,6 +7,8 @@ const (
 	// startDeadline bounds the time to the monitor's greeting: 20 ms on an idle host.
 	startDeadline   = 2 * time.Minute
 	commandDeadline = 30 * time.Second
+	// pingInterval is how often QEMU is asked whether it still answers.
+	pingInterval = 30 * time.Second
 	// quitGrace is the time for QEMU to flush its caches and end after the quit command, if there
 	// is no power-down timeout.
 	quitGrace = 5 * time.Second

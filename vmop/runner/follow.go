@@ -34,6 +34,8 @@ func (f *follower) begin(ctx context.Context) error {
 func (f *follower) follow(ctx context.Context) {
 	timer := time.NewTimer(0) // handle changes since the start
 	defer timer.Stop()
+	ping := time.NewTicker(pingInterval)
+	defer ping.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -42,12 +44,22 @@ func (f *follower) follow(ctx context.Context) {
 			return
 		case <-f.e.wake:
 		case <-timer.C:
+		case <-ping.C:
+			if f.hangs || f.responds(ctx) {
+				continue // one that hangs is observed again soon
+			}
+			f.reportHanging()
 		}
 		wake, err := f.adjust(ctx)
 		if ctx.Err() != nil || f.client.Err() != nil {
 			return
 		}
-		if err != nil {
+		f.hangs = errors.Is(err, context.DeadlineExceeded)
+		switch {
+		case f.hangs:
+			f.reportHanging()
+			wake = f.e.o.clock.now().Add(observeRetry)
+		case err != nil:
 			f.e.message(LevelWarning, "observe the machine: %v", err)
 			wake = f.e.o.clock.now().Add(observeRetry)
 		}
@@ -56,6 +68,26 @@ func (f *follower) follow(ctx context.Context) {
 			timer.Reset(f.e.o.clock.until(wake))
 		}
 	}
+}
+
+// responds reports whether QEMU answers as it did before: a main loop that waits for storage or for
+// itself does not, and no event reports that.
+func (f *follower) responds(ctx context.Context) bool {
+	_, err := answer(ctx, f.client, qmp.QueryStatus{})
+	return !errors.Is(err, context.DeadlineExceeded)
+}
+
+// reportHanging reports that QEMU does not answer.
+func (f *follower) reportHanging() {
+	before := f.e.State().Conditions
+	c := live.Condition{
+		Type: live.GuestExecuting, Status: live.Unknown, Reason: live.ReasonQEMUNotResponding,
+		Message: fmt.Sprintf("QEMU has not answered for %v: its storage does not answer, or it hangs; if that lasts, stop the machine by force", commandDeadline),
+	}
+	after := slices.DeleteFunc(slices.Clone(before), func(o live.Condition) bool { return o.Type == c.Type })
+	after = append(after, c)
+	f.e.update(func(s *State) { s.Conditions, s.Paused = after, true })
+	f.e.announce(before, after)
 }
 
 // adjust executes the missing steps, and returns when to observe again.

@@ -26,6 +26,8 @@ type follower struct {
 	closing     []int
 	hasUSB      bool
 	hasAttached bool
+	// hangs: QEMU has not answered the last command.
+	hangs bool
 }
 
 func refusal(err error) bool {

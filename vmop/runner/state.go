@@ -67,7 +67,7 @@ type State struct {
 	// number of clients.
 	Sockets map[string]string `json:"sockets,omitempty"`
 	// Paused reports that the guest does not execute although QEMU runs: it was paused, or stopped
-	// because of an error. The condition GuestExecuting has the reason.
+	// because of an error, or QEMU does not answer. The condition GuestExecuting has the reason.
 	Paused bool `json:"paused,omitempty"`
 	// ConfigGeneration counts the configurations that the running machine was given; the conditions
 	// are about the last one.

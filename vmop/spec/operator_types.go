@@ -335,4 +335,6 @@ const (
 	ReasonWatchdog = conditions.ReasonWatchdog
 	// ReasonInternalError: QEMU cannot execute the guest any further.
 	ReasonInternalError = conditions.ReasonInternalError
+	// ReasonQEMUNotResponding: QEMU does not answer, and the condition is Unknown.
+	ReasonQEMUNotResponding = conditions.ReasonQEMUNotResponding
 )

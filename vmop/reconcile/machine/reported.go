@@ -21,7 +21,7 @@ func (d *decision) reportedRunning() bool {
 
 func (d *decision) paused() bool {
 	c := spec.FindCondition(d.stored.Conditions, spec.ConditionGuestExecuting)
-	return c != nil && c.Status == metav1.ConditionFalse && d.reportedRunning()
+	return c != nil && (c.Status == metav1.ConditionFalse || c.Reason == spec.ReasonQEMUNotResponding) && d.reportedRunning()
 }
 
 // failed reports whether an error keeps the guest from executing. A full disk is none: the guest
@@ -32,7 +32,7 @@ func (d *decision) failed() bool {
 		return false
 	}
 	switch c.Reason {
-	case spec.ReasonDiskError, spec.ReasonGuestPanicked, spec.ReasonWatchdog, spec.ReasonInternalError:
+	case spec.ReasonDiskError, spec.ReasonGuestPanicked, spec.ReasonWatchdog, spec.ReasonInternalError, spec.ReasonQEMUNotResponding:
 		return true
 	}
 	return false

@@ -947,9 +947,14 @@ func TestPaused(t *testing.T) {
 		"": spec.PhasePaused, reasons.ReasonPaused: spec.PhasePaused, reasons.ReasonDiskFull: spec.PhasePaused, reasons.ReasonStopped: spec.PhasePaused,
 		reasons.ReasonDiskError: spec.PhaseDegraded, reasons.ReasonGuestPanicked: spec.PhaseDegraded,
 		reasons.ReasonWatchdog: spec.PhaseDegraded, reasons.ReasonInternalError: spec.PhaseDegraded,
+		reasons.ReasonQEMUNotResponding: spec.PhaseDegraded,
 	} {
+		status := metav1.ConditionFalse
+		if reason == reasons.ReasonQEMUNotResponding {
+			status = metav1.ConditionUnknown
+		}
 		p := w.decided(func(s *machine.Snapshot) {
-			s.VM.Status.Conditions = spec.WithCondition(s.VM.Status.Conditions, spec.Condition{Type: spec.ConditionGuestExecuting, Status: metav1.ConditionFalse, Reason: reason})
+			s.VM.Status.Conditions = spec.WithCondition(s.VM.Status.Conditions, spec.Condition{Type: spec.ConditionGuestExecuting, Status: status, Reason: reason})
 		})
 		if len(p.Statuses) != 1 || p.Statuses[0].Status["phase"] != want || p.Statuses[0].Status["ready"] != false {
 			t.Errorf("%s: %+v", reason, p.Statuses)
