@@ -48,7 +48,7 @@ func restarts(t *testing.T, cli told) {
             requests:
               storage: 32Mi
 `)
-	awaitMessage(t, "tiny", "AwaitingRestartToApplyConfiguration", "ChangesPendingRestart", "spec.vm.disks")
+	awaitMessage(t, "tiny", "AwaitingRestartToApplyConfiguration", "ChangesPendingRestart", "the next start")
 	cli.run("restart", "tiny")
 	if now := podUID(t); now == before {
 		t.Error("the machine has the same pod")
