@@ -44,6 +44,7 @@ func restarts(t *testing.T, cli told) {
           name: late
         spec:
           storageClassName: first-consumer
+          volumeMode: Filesystem
           resources:
             requests:
               storage: 32Mi

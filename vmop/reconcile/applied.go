@@ -145,12 +145,9 @@ func notCompared(key string) bool {
 var unread = []string{
 	corev1.LastAppliedConfigAnnotation,
 	"pv.kubernetes.io/bind-completed", "pv.kubernetes.io/bound-by-controller",
-	"volume.beta.kubernetes.io/storage-provisioner", "volume.kubernetes.io/selected-node",
+	"volume.beta.kubernetes.io/storage-provisioner", "volume.kubernetes.io/storage-provisioner",
+	"volume.kubernetes.io/selected-node",
 }
-
-// AnnotationProvisioner names the provisioner that is to make the volume of a claim. Kubernetes sets
-// it when that begins: with volumeBindingMode WaitForFirstConsumer not before a pod uses the claim.
-const AnnotationProvisioner = "volume.kubernetes.io/storage-provisioner"
 
 // Readable returns a map of annotations without those that no decision reads: the map itself if
 // it has none of them.

@@ -203,9 +203,16 @@ const labelManagedBy = "app.kubernetes.io/managed-by"
 func CondenseClaim(pvc *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 	c := &corev1.PersistentVolumeClaim{ObjectMeta: condensedMeta(pvc)}
 	c.Labels, c.Annotations = kept(pvc.Labels), kept(pvc.Annotations)
-	if pvc.Annotations[names.AnnotationFilled] != "" || pvc.Annotations[names.AnnotationRestoreOf] != "" { // needed to clone or to restore it
+	unbound := pvc.Status.Phase != corev1.ClaimBound
+	if unbound {
+		c.Spec.StorageClassName = pvc.Spec.StorageClassName
+	}
+	if unbound || pvc.Annotations[names.AnnotationFilled] != "" || pvc.Annotations[names.AnnotationRestoreOf] != "" { // needed to clone or to restore it
 		for _, key := range names.AnnotationsProvisioner {
 			if p := pvc.Annotations[key]; p != "" {
+				if c.Annotations == nil {
+					c.Annotations = map[string]string{}
+				}
 				c.Annotations[known(key)] = known(p)
 			}
 		}

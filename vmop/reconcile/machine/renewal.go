@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/vmop/sdk/vmop/conditions"
@@ -64,7 +65,9 @@ func (d *decision) volumeAwaited() bool {
 		if pvc == nil || pvc.Status.Phase == corev1.ClaimBound {
 			continue
 		}
-		if class := pvc.Spec.StorageClassName; class == nil || *class == "" || pvc.Annotations[reconcile.AnnotationProvisioner] != "" {
+		// Kubernetes names the provisioner when it begins.
+		begun := slices.ContainsFunc(names.AnnotationsProvisioner, func(key string) bool { return pvc.Annotations[key] != "" })
+		if class := pvc.Spec.StorageClassName; begun || class == nil || *class == "" {
 			return true
 		}
 	}

@@ -146,6 +146,14 @@ func disturb(t *rapid.T, s *machine.Snapshot) {
 		s.Claims[i].Status.Phase = rapid.SampledFrom([]corev1.PersistentVolumeClaimPhase{
 			corev1.ClaimBound, corev1.ClaimBound, corev1.ClaimBound, corev1.ClaimPending, corev1.ClaimLost}).Draw(t, "claim")
 		s.Claims[i].Spec.VolumeName = "pv-1"
+		s.Claims[i].Spec.StorageClassName = rapid.SampledFrom([]*string{nil, new(""), new("local"), new("local")}).Draw(t, "class")
+		if rapid.Bool().Draw(t, "provisioned") {
+			metav1.SetMetaDataAnnotation(&s.Claims[i].ObjectMeta, rapid.SampledFrom(names.AnnotationsProvisioner).Draw(t, "by"), "example.org/local")
+		}
+	}
+	if s.VM != nil && rapid.Bool().Draw(t, "restart") {
+		s.VM = s.VM.DeepCopy()
+		metav1.SetMetaDataAnnotation(&s.VM.ObjectMeta, names.AnnotationPowerRequest, machine.Request(machine.VerbRestart, "now"))
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/vmop/sdk/vmop/names"
-	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/machine"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
@@ -28,7 +27,7 @@ func TestRestartIsHeldBack(t *testing.T) {
 	unbound := func(class *string, provisioner string) func(*machine.Snapshot) {
 		return claim(func(c *corev1.PersistentVolumeClaim) {
 			c.Status.Phase, c.Spec.StorageClassName = corev1.ClaimPending, class
-			metav1.SetMetaDataAnnotation(&c.ObjectMeta, reconcile.AnnotationProvisioner, provisioner)
+			metav1.SetMetaDataAnnotation(&c.ObjectMeta, names.AnnotationsProvisioner[0], provisioner)
 		})
 	}
 	for _, tt := range []struct {
