@@ -24,11 +24,11 @@ type telling struct {
 	tell     func(string)
 
 	mu sync.Mutex
-	// untaken is the text for an operation that the operator has not begun with, under what one in
+	// untaken is the text for an operation that the operator has not begun with, inProgress what one in
 	// progress says, what the machine's progress.
-	untaken string
-	under   string
-	what    machinekind.Progress
+	untaken    string
+	inProgress string
+	what       machinekind.Progress
 	// since is when the wait for the operator began, until it answers.
 	since time.Time
 	late  *time.Timer
@@ -38,9 +38,9 @@ type telling struct {
 func (t *telling) operation(o *spec.VirtualMachineOperation) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.untaken, t.under = "", ""
+	t.untaken, t.inProgress = "", ""
 	if c := spec.FindCondition(o.Status.Conditions, conditions.Completed); c != nil && o.Status.Phase == spec.OperationInProgress {
-		t.under = c.Message
+		t.inProgress = c.Message
 	}
 	if o.Status.Phase == "" {
 		t.untaken = fmt.Sprintf("the operator has not begun with operation %s yet; is it running?", o.Name)
@@ -75,7 +75,7 @@ func (t *telling) now() {
 	}
 	text, unanswered := t.what.Waiting, t.what.Unanswered
 	if text == "" {
-		text = t.under // such as why a machine that runs does not restart
+		text = t.inProgress // such as why a machine that runs does not restart
 	}
 	if t.untaken != "" {
 		text, unanswered = t.untaken, true
