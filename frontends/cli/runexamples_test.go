@@ -315,6 +315,9 @@ func TestGuestExamples(t *testing.T) {
 			if err := exampleSetup(e); err != nil {
 				return err
 			}
+			if err := setPort(e); err != nil {
+				return err
+			}
 			return exportGuest(guest, filepath.Join(e.WorkDir, "images"))
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"example": exampleCommand, "until": untilCommand, "guest": guestCommand, "guest-disk": diskOfGuest(guest)},

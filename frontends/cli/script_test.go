@@ -77,11 +77,9 @@ func TestGuestScripts(t *testing.T) {
 			}
 			images := filepath.Join(e.WorkDir, "images")
 			e.Setenv("IMAGES", images)
-			port, err := freePort()
-			if err != nil {
+			if err := setPort(e); err != nil {
 				return err
 			}
-			e.Setenv("PORT", port)
 			return exportGuest(guest, images)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -100,6 +98,11 @@ func TestDebianGuestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	probed, err := hostprobe.Probe(ctx, hostprobe.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	virtiofsd := probed.Host.VirtioFSD
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/debian", UpdateScripts: *update,
 		Setup: func(e *testscript.Env) error {
@@ -110,12 +113,7 @@ func TestDebianGuestScripts(t *testing.T) {
 			if err := exportGuest(tinyguest.Guest{Kernel: guest.Kernel, Initrd: guest.Initrd}, images); err != nil {
 				return err
 			}
-			port, err := freePort()
-			if err != nil {
-				return err
-			}
-			e.Setenv("PORT", port)
-			return nil
+			return setPort(e)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"agent": agentCommand, "cloud-image": cloudImageOf(guest), "guest-image": guestImageOf(guest),
@@ -124,13 +122,11 @@ func TestDebianGuestScripts(t *testing.T) {
 		// What the virtiofsd of this host can do: that of Debian 12 only serves root, and
 		// nobody for reading only.
 		Condition: func(cond string) (bool, error) {
-			r, err := hostprobe.Probe(ctx, hostprobe.Options{})
-			v := r.Host.VirtioFSD
-			switch cond {
+			switch v := virtiofsd; cond {
 			case "shares":
-				return v.Path != "" && (v.Root || !v.Former) && v.Namespaces, err
+				return v.Path != "" && (v.Root || !v.Former) && v.Namespaces, nil
 			case "readonly-shares":
-				return v.ReadOnly, err
+				return v.ReadOnly, nil
 			}
 			return false, fmt.Errorf("unknown condition %s", cond)
 		},
@@ -161,19 +157,21 @@ func cloudImageOf(guest debianguest.Image) func(*testscript.TestScript, bool, []
 	}
 }
 
-// freePort is a port of the loopback interface that nobody listens on. It is above those
-// that Linux gives to whoever asks for any, and so stays free until a guest has it.
-func freePort() (string, error) {
+// setPort has a script know, as PORT, a port of the loopback interface that nobody listens
+// on. It is above those that Linux gives to whoever asks for any and those that are chosen
+// for machines without one, and so stays free until a guest has it.
+func setPort(e *testscript.Env) error {
 	var errs []error
 	for range 100 {
 		port := strconv.Itoa(61100 + rand.IntN(4000))
 		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port))
 		if err == nil {
-			return port, l.Close()
+			e.Setenv("PORT", port)
+			return l.Close()
 		}
 		errs = append(errs, err)
 	}
-	return "", fmt.Errorf("find a free port: %w", errors.Join(errs...))
+	return fmt.Errorf("find a free port: %w", errors.Join(errs...))
 }
 
 // killServerCommand kills the process that serves a machine's shared folder:
