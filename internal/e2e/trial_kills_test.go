@@ -220,8 +220,9 @@ spec:
 	marked(t, ready(t), "out of RAM")
 }
 
-// A QEMU that does not answer is no machine that runs, and is one again when it answers.
-func qemuHangs(t *testing.T) {
+// A QEMU that does not answer is no machine that runs, and is one again when it answers. One that
+// never does is ended by force.
+func qemuHangs(t *testing.T, cli told) {
 	c := ready(t)
 	mark(t, c, "before it hangs")
 	before, qemu := podUID(t), theQEMU(t)
@@ -235,4 +236,11 @@ func qemuHangs(t *testing.T) {
 	if now := podUID(t); now != before {
 		t.Errorf("the pod was %s and is %s", before, now)
 	}
+
+	onNode(t, "sh", "-c", "kill -STOP "+qemu)
+	cli.run("stop", "tiny", "--force")
+	awaitField(t, "phase", "Stopped")
+	lastEnd(t, "host-forced", "without waiting for the guest, as was asked")
+	cli.run("start", "tiny")
+	marked(t, ready(t), "before it hangs")
 }

@@ -37,7 +37,7 @@ func TestTrial(t *testing.T) {
 		{"an ordinary life", ordinaryLife},
 		{"what has no room", noRoom},
 		{"killed processes", killedProcesses},
-		{"a QEMU that hangs", qemuHangs},
+		{"a QEMU that hangs", func(t *testing.T) { qemuHangs(t, told{t, program}) }},
 		{"a pod deleted by force", forceDeleted},
 		{"a guest that panics", guestPanics},
 		{"a quota that grows", func(t *testing.T) { quotaGrows(t, told{t, program}) }},
