@@ -11,7 +11,8 @@ STAMP   := -X github.com/vmop/sdk/internal/version.stamped=$(VERSION)
 # The packages with goroutines of their own, which are tested under the race detector.
 # A test of internal/house names those that are missing here.
 RACE := /vmop/runner/|/vmop/(host|hostprobe|qmp|qga|serial|vmopagent)(/|$$)|/frontends/operator/controller$$|/frontends/runner/kubernetes$$|/internal/(asnobody|child)$$|/examples/vmop-agent/agent$$
-# Those that take minutes under it: make test has them without, CI also with it.
+# Those that take minutes under it: make test has them without, make test RACE_ALL=1, as in CI,
+# with it.
 RACE_REST := /vmop/(imagesource|runner|transfer)$$|/frontends/cli(/|$$)|/frontends/runner$$|/internal/(controlplane|node|scaleload|spice|tinyguest)$$
 
 # The packages whose tests take longest, the longest first: what is left at the end is
@@ -19,9 +20,14 @@ RACE_REST := /vmop/(imagesource|runner|transfer)$$|/frontends/cli(/|$$)|/fronten
 LONG := ./vmop/runner ./frontends/operator ./frontends/cli ./frontends/runner ./vmop/host ./frontends/operator/controller \
 	./frontends/runner/kubernetes ./internal/crdtest ./internal/controlplane
 
-# The packages that make test runs after those under the race detector, and without it: both
-# of its lines take about as long then.
-AFTER_RACE := /internal/(deploytest|tinyguest)$$|/vmop/qemucmd$$
+RACED := $(RACE)$(if $(RACE_ALL),|$(RACE_REST))
+
+# The packages that make test runs after those under the race detector, and without it, where
+# those are the fewer: both of its lines take about as long then. It runs two packages at a time
+# of the line that has more to do.
+AFTER_RACE := $(if $(RACE_ALL),,/internal/(deploytest|tinyguest)$$|/vmop/qemucmd$$)
+RACE_AT_A_TIME := $(if $(RACE_ALL),2,1)
+PLAIN_AT_A_TIME := $(if $(RACE_ALL),1,2)
 
 # $(call TESTED,-E,NAME) are the packages with tests of that name under the race detector,
 # and with -vE the others; $(call TESTED,-E,NAME,.) are both.
@@ -121,24 +127,18 @@ test: ## run the tests, under the race detector where goroutines meet
 # the race detector could watch.
 .PHONY: test-plain test-race test-promised
 test-plain:
-	$(GO) test -p 2 -timeout 45m -skip '$(SLOW)|^TestPromises' $$($(GO) list $(LONG) ./... | grep -vE '$(RACE)|$(AFTER_RACE)')
+	$(GO) test -p $(PLAIN_AT_A_TIME) -timeout 45m -skip '$(SLOW)|^TestPromises' $$($(GO) list $(LONG) ./... | grep -vE '$(RACED)$(addprefix |,$(AFTER_RACE))')
 test-promised:
 	RAPID_CHECKS=$(PROMISES) nice $(GO) test -timeout 45m -run '^TestPromises' -skip AreNoticed $(call TESTED,-E,TestPromises,.)
 test-race:
-	$(GO) test -p 1 -timeout 45m -race -skip '$(SLOW)|^TestPromises' $$($(GO) list $(LONG) ./... | grep -E '$(RACE)')
-	$(GO) test -p 1 -timeout 45m -skip '$(SLOW)|^TestPromises' $$($(GO) list ./... | grep -E '$(AFTER_RACE)')
-
-.PHONY: test-race-rest
-test-race-rest: ## run the packages with goroutines under the race detector that make test runs without it
-	@scripts/deps test
-	@$(MAKE) --no-print-directory kubeall
-	$(GO) test -p 1 -timeout 45m -race -skip '$(SLOW)' $$($(GO) list $(LONG) ./... | grep -E '$(RACE_REST)')
+	$(GO) test -p $(RACE_AT_A_TIME) -timeout 45m -race -skip '$(SLOW)|^TestPromises' $$($(GO) list $(LONG) ./... | grep -E '$(RACED)')
+	$(if $(AFTER_RACE),$(GO) test -p 1 -timeout 45m -skip '$(SLOW)|^TestPromises' $$($(GO) list ./... | grep -E '$(AFTER_RACE)'))
 
 .PHONY: test-slow
 test-slow: ## run the tests that take minutes, which make test leaves out, such as Debian and Secure Boot
 	@scripts/deps test
 	@$(MAKE) --no-print-directory kubeall
-	$(GO) test -p 1 -timeout 60m -run '$(SLOW)' $(call TESTED,-vE,Test[A-Za-z0-9]*($(SLOW)))
+	$(GO) test -p 2 -timeout 60m -run '$(SLOW)' $(call TESTED,-vE,Test[A-Za-z0-9]*($(SLOW)))
 	$(GO) test -p 1 -timeout 60m -race -run '$(SLOW)' $(call TESTED,-E,Test[A-Za-z0-9]*($(SLOW)))
 	$(GO) test -timeout 45m -run '^TestPromises.*AreNoticed' $(call TESTED,-E,TestPromises.*AreNoticed,.)
 

@@ -179,6 +179,9 @@ func start(t *testing.T, c runnerconfig.Config, d Directories, change ...func(*O
 	t.Cleanup(func() {
 		cancel()
 		r.wait(t)
+		if t.Failed() {
+			t.Logf("messages %q", log.messages)
+		}
 	})
 	return r
 }
@@ -222,7 +225,12 @@ func (r *running) console(t *testing.T) *tinyguest.Console {
 		t.Fatal(err)
 	}
 	c := tinyguest.NewConsole(conn)
-	t.Cleanup(func() { _ = c.Close() })
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the guest's console:\n%s", c.Transcript())
+		}
+		_ = c.Close()
+	})
 	if err := c.WaitReady(withPatience(t)); err != nil {
 		t.Fatal(err)
 	}
