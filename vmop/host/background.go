@@ -230,7 +230,7 @@ type startReporter struct {
 
 // State implements runner.Reporter.
 func (r *startReporter) State(s runner.State) {
-	if r.closed {
+	if r.closed || s.Phase == runner.PhaseStopped { // the caller tells the end, and why
 		return
 	}
 	// The calling process may have ended, which does not matter to the machine.

@@ -72,7 +72,7 @@ func (m *Machine) make(o *spec.Object, g Given) (err error) {
 func (m *Machine) makeLocked() (lock *os.File, err error) {
 	const others = 100 // far more than there are
 	for range others {
-		if err = makePrivate(m.Data); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err = makePrivate(m.Data); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
 			return nil, fmt.Errorf("directory of the machine: %w", err)
 		}
 		if lock, err = runner.LockFor(m.Data, "made"); !errors.Is(err, fs.ErrNotExist) {

@@ -59,10 +59,11 @@ func (r *running) now(t *testing.T, what string, wanted func(State) bool) State 
 	return r.until(t, what, is)
 }
 
-// eventsOf are the events that were told. Those of a state are told behind it, and
-// before somebody can ask for the state.
+// eventsOf are the events that were told. Those of a state are told behind it: whoever has
+// seen the state waits here for them.
 func (r *running) eventsOf(action string) []string {
-	_ = r.State()
+	r.reporting.Lock()
+	defer r.reporting.Unlock()
 	return r.log.eventsOf(action)
 }
 
