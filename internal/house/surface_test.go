@@ -70,6 +70,7 @@ func TestExportedFunctionsAreUsed(t *testing.T) {
 var unusedDeclarations = map[string]string{
 	"vmop/live.ReasonNotStarted":      "a value of a condition's reason, which are told apart by who reads a status",
 	"vmop/live.ReasonNotSupported":    "likewise",
+	"vmop/live.ReasonPodNotResized":   "likewise",
 	"vmop/live.ReasonRunnerStarted":   "likewise",
 	"vmop/live.ReasonWaitingForTray":  "likewise",
 	"vmop/host.CauseRunnerDied":       "likewise, of the cause of an end",

@@ -266,6 +266,9 @@ const (
 	// ReasonAboveMaximum means that the configured value exceeds what the machine was started with,
 	// and was reached as far as possible.
 	ReasonAboveMaximum = "AboveMaximum"
+	// ReasonPodNotResized means that the guest gets more once its pod has been resized for it, of
+	// which [ConfigurationApplied] says more.
+	ReasonPodNotResized = "PodNotResized"
 	// ReasonGuestDoesNotFollow means that the guest did not do what it was asked to.
 	ReasonGuestDoesNotFollow = "GuestDoesNotFollow"
 	// ReasonRefused means that QEMU refused, or that the value makes no sense.

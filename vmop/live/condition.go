@@ -38,6 +38,8 @@ const (
 	// ReasonAboveMaximum means that the machine was started with less than is desired, and has
 	// reached that maximum.
 	ReasonAboveMaximum = conditions.ReasonAboveMaximum
+	// ReasonPodNotResized means that the guest gets more once its pod has been resized for it.
+	ReasonPodNotResized = conditions.ReasonPodNotResized
 	// ReasonGuestDoesNotFollow means that the guest did not respond to all attempts.
 	ReasonGuestDoesNotFollow = conditions.ReasonGuestDoesNotFollow
 	// ReasonRefused means that QEMU refused, or that the value is invalid.

@@ -63,10 +63,14 @@ func (d *decider) cpus() {
 		}
 	case desired > wanted:
 		d.condition(CPUsAdjusted, False, ReasonAboveMaximum, "%d CPUs are wanted, the machine was started with room for %d", desired, len(slots))
+	case d.in.Config.Runner.VM.PendingCPUs > present:
+		d.condition(CPUsAdjusted, False, ReasonPodNotResized, "there are %d CPUs, %d are wanted%s", present, d.in.Config.Runner.VM.PendingCPUs, podNotResized)
 	default:
 		d.asConfigured(CPUsAdjusted)
 	}
 }
+
+const podNotResized = ": the pod has not been resized for that; see the condition ConfigurationApplied"
 
 func (d *decider) moreCPUs(present, wanted, desired int, lacking []Step) {
 	reach, goal := wanted, d.goal(wanted)

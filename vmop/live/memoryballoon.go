@@ -69,6 +69,8 @@ func (d *decider) memory() {
 		}
 	case int64(desired) > ram:
 		d.condition(MemoryAdjusted, False, ReasonAboveMaximum, "%s are wanted, the machine was started with %s", desired, runnerconfig.Bytes(ram))
+	case int64(d.in.Config.Runner.VM.PendingRAM) > target:
+		d.condition(MemoryAdjusted, False, ReasonPodNotResized, "the guest has %s, %s are wanted%s", runnerconfig.Bytes(target), d.in.Config.Runner.VM.PendingRAM, podNotResized)
 	default:
 		d.asConfigured(MemoryAdjusted)
 	}

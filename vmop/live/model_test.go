@@ -343,8 +343,10 @@ func (m *machine) settled(t *rapid.T, d live.Decision) {
 	vm := m.config.Runner.VM
 	present := m.present()
 	parts := map[string]bool{
-		live.CPUsAdjusted:   present == vm.CurrentCPUs,
-		live.MemoryAdjusted: m.balloon == live.BalloonTarget(m.config, ram) && int64(vm.CurrentRAM) <= ram && (m.asked == 0 || m.asked == m.balloon),
+		// What waits for the pod is not reached, and is not asked of the guest.
+		live.CPUsAdjusted: present == vm.CurrentCPUs && vm.PendingCPUs <= present,
+		live.MemoryAdjusted: m.balloon == live.BalloonTarget(m.config, ram) && int64(vm.CurrentRAM) <= ram && (m.asked == 0 || m.asked == m.balloon) &&
+			int64(vm.PendingRAM) <= m.balloon,
 		live.ResetDone:      m.memory.ResetCounter == *m.config.Runner.ResetCounter,
 		live.GuestExecuting: m.state == "running",
 	}
@@ -391,6 +393,18 @@ func (m *machine) settled(t *rapid.T, d live.Decision) {
 	}
 }
 
+// drawPending has more wanted than what a pod has been resized for, or not.
+func drawPending(t *rapid.T, c *runnerconfig.Config) {
+	vm := &c.Runner.VM
+	vm.PendingCPUs, vm.PendingRAM = 0, 0
+	if rapid.Bool().Draw(t, "CPUs wait for the pod") {
+		vm.PendingCPUs = vm.CurrentCPUs + 1
+	}
+	if vm.CurrentRAM > 0 && rapid.Bool().Draw(t, "memory waits for the pod") {
+		vm.PendingRAM = min(vm.CurrentRAM, ram) + mib
+	}
+}
+
 // A machine whose parts each answer in their own way: those that can be reached
 // are, also beside others that are stuck, and within a bounded number of steps.
 func TestConvergesOrSaysWhyNot(t *testing.T) {
@@ -417,6 +431,7 @@ func TestConvergesOrSaysWhyNot(t *testing.T) {
 			m.config = config(rapid.IntRange(1, slots+2).Draw(t, "CPUs"), mib*rapid.Int64Range(0, 600).Draw(t, "MiB"),
 				rapid.Int64Range(0, 9).Draw(t, "counter"), media.Draw(t, "media")...)
 			m.config.Runner.GuestResetEnds = rapid.Bool().Draw(t, "reset ends")
+			drawPending(t, m.config)
 			m.display = live.DisplaySecret{Password: rapid.SampledFrom([]string{"d0", "d1"}).Draw(t, "password"), Expiry: rapid.SampledFrom([]string{"", "+30", "1800000000", "never"}).Draw(t, "expiry")}
 			steps := len(m.steps)
 			d := m.settle(t)
@@ -470,6 +485,7 @@ func TestAnySequence(t *testing.T) {
 				m.config = config(rapid.IntRange(1, 6).Draw(t, "CPUs"), mib*rapid.Int64Range(0, 512).Draw(t, "MiB"), rapid.Int64Range(0, 5).Draw(t, "counter"),
 					rapid.SliceOfN(rapid.SampledFrom([]string{"/a", "/b", "/c", ""}), 2, 2).Draw(t, "media")...)
 				m.config.Runner.GuestResetEnds = rapid.Bool().Draw(t, "reset ends")
+				drawPending(t, m.config)
 			},
 			"manners": func(t *rapid.T) {
 				of := rapid.SampledFrom([]manner{prompt, late, idle, refuse})
@@ -527,6 +543,7 @@ func TestGenerationAlone(t *testing.T) {
 			next.Runner.Generation += rapid.Int64Range(0, 2).Draw(t, "more")
 			if next.Runner.Generation != m.config.Runner.Generation {
 				next.Runner.GuestResetEnds = rapid.Bool().Draw(t, "reset ends")
+				drawPending(t, &next)
 			}
 			if live.GenerationAlone(m.config, &next) != (next.Runner.Generation != m.config.Runner.Generation) {
 				t.Fatalf("%d and %d", m.config.Runner.Generation, next.Runner.Generation)

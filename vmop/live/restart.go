@@ -56,8 +56,8 @@ func RestartPaths(started, wanted *runnerconfig.Config) []string {
 }
 
 // GenerationAlone reports whether two configurations differ only in the generation of their
-// manifest, in whether a reset by the guest ends the machine, or in where reports go. Such a change
-// does not affect the machine, and is no reason to retry what was given up.
+// manifest, in whether a reset by the guest ends the machine, in what waits for the pod, or in where
+// reports go. Such a change does not affect the machine, and is no reason to retry what was given up.
 func GenerationAlone(a, b *runnerconfig.Config) bool {
 	if a == nil || b == nil {
 		return false
@@ -66,6 +66,8 @@ func GenerationAlone(a, b *runnerconfig.Config) bool {
 	x.Runner.Generation, y.Runner.Generation = 0, 0
 	x.Runner.GuestResetEnds, y.Runner.GuestResetEnds = false, false
 	x.Runner.MachineUID, y.Runner.MachineUID = "", ""
+	x.Runner.VM.PendingCPUs, y.Runner.VM.PendingCPUs = 0, 0
+	x.Runner.VM.PendingRAM, y.Runner.VM.PendingRAM = 0, 0
 	return !reflect.DeepEqual(a, b) && reflect.DeepEqual(x, y)
 }
 
@@ -73,6 +75,7 @@ func withoutLive(r runnerconfig.Runner) runnerconfig.Runner {
 	r.MachineUID = ""
 	r.Generation, r.GuestShutdownStops, r.GuestResetEnds, r.ResetCounter = 0, false, false, nil
 	r.VM.PowerdownTimeout, r.VM.CurrentCPUs, r.VM.CurrentRAM = nil, 0, 0
+	r.VM.PendingCPUs, r.VM.PendingRAM = 0, 0
 	r.VM.USBDevices = nil
 	r.VM.Attachments = nil
 	r.VM.CPUOrder = "" // it applies to processors plugged from now on

@@ -142,6 +142,10 @@ type VM struct {
 	// leaves of it (0: everything).
 	MaximumRAM Bytes `json:"maximumRam,omitempty"`
 	CurrentRAM Bytes `json:"currentRam,omitempty"`
+	// PendingCPUs and PendingRAM (bytes) are what the manifest wants instead of CurrentCPUs and
+	// CurrentRAM, and its pod has not been resized for; 0 if there is nothing of that kind.
+	PendingCPUs int   `json:"pendingCpus,omitempty"`
+	PendingRAM  Bytes `json:"pendingRam,omitempty"`
 	// Accelerator is auto, kvm, tcg or none (QEMU's own choice, as in VM-Operator); empty means
 	// auto.
 	Accelerator string `json:"accelerator,omitempty"`

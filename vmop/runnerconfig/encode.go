@@ -157,6 +157,8 @@ func (vm *VM) write(w *jsonwriter.Writer) {
 	w.Number("currentCpus", int64(vm.CurrentCPUs))
 	size(w, "maximumRam", vm.MaximumRAM)
 	size(w, "currentRam", vm.CurrentRAM)
+	w.Number("pendingCpus", int64(vm.PendingCPUs))
+	size(w, "pendingRam", vm.PendingRAM)
 	w.Text("accelerator", vm.Accelerator)
 	w.Text("machineType", vm.MachineType)
 	w.Text("rtcBase", vm.RTCBase)

@@ -65,7 +65,7 @@ func (v *validator) cpus(vm *VM) {
 		path  string
 		count int
 	}{
-		{"vm.maximumCpus", vm.MaximumCPUs}, {"vm.currentCpus", vm.CurrentCPUs}, {"vm.sockets", vm.Sockets},
+		{"vm.maximumCpus", vm.MaximumCPUs}, {"vm.currentCpus", vm.CurrentCPUs}, {"vm.pendingCpus", vm.PendingCPUs}, {"vm.sockets", vm.Sockets},
 		{"vm.diesPerSocket", vm.DiesPerSocket}, {"vm.coresPerDie", vm.CoresPerDie}, {"vm.threadsPerCore", vm.ThreadsPerCore},
 	} {
 		if f.count < 0 || f.count > limits.MaxCPUs {

@@ -149,6 +149,13 @@ func (d *decision) configure(vm *spec.VirtualMachine) (configured, error) {
 		d.serials = runnerconfig.DiskSerials(config.Runner.VM.Drives)
 	}
 	objects.PlaceDisplay(&config, d.vm, &d.s.Settings)
+	all := objects.GuestAmounts(d.vm)
+	if all.CPUs > d.grant.CPUs {
+		config.Runner.VM.PendingCPUs = int(all.CPUs)
+	}
+	if all.RAM > d.grant.RAM {
+		config.Runner.VM.PendingRAM = runnerconfig.Bytes(all.RAM)
+	}
 	config.Runner.VM.Attachments = d.attachments()
 	for _, a := range config.Runner.VM.Attachments {
 		if d.attachedSerials == nil {

@@ -3,6 +3,7 @@ package machinetest
 import (
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
@@ -11,7 +12,28 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-var processors = regexp.MustCompile(`currentCpus: \d+`)
+var (
+	processors = regexp.MustCompile(`currentCpus: \d+`)
+	pendings   = regexp.MustCompile(`pending(Cpus|Ram):`)
+)
+
+// configured replaces something in the runner's configuration.
+func configured(old *regexp.Regexp, by string) func(*machine.Snapshot, *reconcile.Plan) {
+	return func(_ *machine.Snapshot, p *reconcile.Plan) {
+		for _, a := range p.Actions {
+			var o reconcile.Object
+			switch a := a.(type) {
+			case reconcile.Create:
+				o = a.Object
+			case reconcile.Apply:
+				o = a.Object
+			}
+			if cm, is := o.(*corev1.ConfigMap); is {
+				cm.Data[names.ConfigKey] = old.ReplaceAllString(cm.Data[names.ConfigKey], by)
+			}
+		}
+	}
+}
 
 func resizingMutants() []mutant {
 	return []mutant{
@@ -66,6 +88,15 @@ func resizingMutants() []mutant {
 			}),
 		},
 		{
+			fault: "the runner is not told what waits for its pod", promise: "what waits for a pod is not shown as reached",
+			before: func(s *machine.Snapshot) {
+				if s.ConfigMap != nil {
+					s.ConfigMap.Data[names.ConfigKey] = strings.ReplaceAll(s.ConfigMap.Data[names.ConfigKey], "# pending", "pending")
+				}
+			},
+			after: configured(pendings, "# $0"),
+		},
+		{
 			fault: "nobody says how the requests of a pod came about", promise: "a pod says how its requests came about",
 			after: each(func(_ *machine.Snapshot, a reconcile.Create) reconcile.Action {
 				if pod, is := a.Object.(*corev1.Pod); is {
@@ -90,20 +121,7 @@ func resizingMutants() []mutant {
 					pretendConfig(s)
 				}
 			},
-			after: func(_ *machine.Snapshot, p *reconcile.Plan) {
-				for _, a := range p.Actions {
-					var o reconcile.Object
-					switch a := a.(type) {
-					case reconcile.Create:
-						o = a.Object
-					case reconcile.Apply:
-						o = a.Object
-					}
-					if cm, is := o.(*corev1.ConfigMap); is {
-						cm.Data[names.ConfigKey] = processors.ReplaceAllString(cm.Data[names.ConfigKey], "currentCpus: 1")
-					}
-				}
-			},
+			after: configured(processors, "currentCpus: 1"),
 		},
 	}
 }

@@ -124,6 +124,7 @@ var promised = []string{
 	"what is wrong with a class passes when it is corrected",
 	"what may pass is told when it lasts",
 	"what nobody needs goes",
+	"what waits for a pod is not shown as reached",
 	"what was given away is not given away again",
 	"what was given away is remembered",
 	"what was refused is not repeated at once",

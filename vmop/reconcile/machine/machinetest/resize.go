@@ -150,7 +150,7 @@ func (w *world) read(g *guest) {
 	if err != nil || c.Runner.VM.Name == "" {
 		return
 	}
-	g.generation = c.Runner.Generation
+	g.generation, g.pending = c.Runner.Generation, objects.Amounts{CPUs: int64(c.Runner.VM.PendingCPUs), RAM: int64(c.Runner.VM.PendingRAM)}
 	g.has = objects.Amounts{CPUs: max(int64(c.Runner.VM.CurrentCPUs), 1), RAM: int64(c.Runner.VM.CurrentRAM)}
 	if g.has.RAM == 0 {
 		g.has.RAM = int64(c.Runner.VM.MaximumRAM)
@@ -163,7 +163,7 @@ func (w *world) follow(pod *corev1.Pod, g *guest) {
 	}
 	before := *g
 	w.read(g)
-	if before.generation != g.generation || before.has != g.has {
+	if before.generation != g.generation || before.has != g.has || before.pending != g.pending {
 		w.report(g)
 	}
 }
@@ -173,6 +173,7 @@ func (w *world) checkRoom() {
 	if w.nodes == nil {
 		return
 	}
+	w.checkPending()
 	for uid, g := range w.guests {
 		pod := get[*corev1.Pod](w, thePod)
 		if pod == nil || pod.UID != uid || g.generation == 0 {
@@ -180,6 +181,21 @@ func (w *world) checkRoom() {
 		}
 		if r, recorded := objects.RecordedRequests(pod); recorded && !fits(r.For(g.has), w.nodes.allocated[uid]) {
 			w.violated("a guest uses what its pod has", "%+v needs %v and has %v", g.has, r.For(g.has), w.nodes.allocated[uid])
+		}
+	}
+}
+
+// checkPending verifies that a runner that follows a manifest does not take for all of it what its
+// pod has been resized for.
+func (w *world) checkPending() {
+	vm := get[*spec.VirtualMachine](w, theVM)
+	if vm == nil {
+		return
+	}
+	want := objects.GuestAmounts(vm)
+	for _, g := range w.guests {
+		if g.generation == vm.Generation && (max(g.has.CPUs, g.pending.CPUs) < want.CPUs || max(g.has.RAM, g.pending.RAM) < want.RAM) {
+			w.violated("what waits for a pod is not shown as reached", "%+v and %+v pending, of %+v", g.has, g.pending, want)
 		}
 	}
 }

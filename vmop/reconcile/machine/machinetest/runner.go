@@ -71,9 +71,13 @@ func (w *world) report(g *guest) {
 
 func (w *world) reportAmounts(part map[string]any, g *guest) {
 	part["cpus"], part["ram"] = g.has.CPUs, resource.NewQuantity(g.has.RAM, resource.BinarySI).String()
+	status, reason := "True", "AsConfigured"
+	if g.pending.CPUs > 0 {
+		status, reason = "False", "PodNotResized"
+	}
 	if g.generation > 0 {
 		part["conditions"] = append(part["conditions"].([]any), map[string]any{
-			"type": spec.ConditionCPUsAdjusted, "status": "True", "reason": "AsConfigured", "message": "",
+			"type": spec.ConditionCPUsAdjusted, "status": status, "reason": reason, "message": "",
 			"lastTransitionTime": w.now.UTC().Format(time.RFC3339), "observedGeneration": g.generation,
 		})
 	}

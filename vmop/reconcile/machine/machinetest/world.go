@@ -95,6 +95,8 @@ type guest struct {
 	// use by it.
 	generation int64
 	has        objects.Amounts
+	// pending is what waits for the pod, by that configuration.
+	pending objects.Amounts
 }
 
 type end struct {
