@@ -149,11 +149,11 @@ func (d *decision) configure(vm *spec.VirtualMachine) (configured, error) {
 		d.serials = runnerconfig.DiskSerials(config.Runner.VM.Drives)
 	}
 	objects.PlaceDisplay(&config, d.vm, &d.s.Settings)
-	all := objects.GuestAmounts(d.vm)
-	if all.CPUs > d.grant.CPUs {
+	all, given := objects.GuestAmounts(d.vm), objects.GuestAmounts(vm)
+	if all.CPUs > given.CPUs {
 		config.Runner.VM.PendingCPUs = int(all.CPUs)
 	}
-	if all.RAM > d.grant.RAM {
+	if all.RAM > given.RAM {
 		config.Runner.VM.PendingRAM = runnerconfig.Bytes(all.RAM)
 	}
 	config.Runner.VM.Attachments = d.attachments()
