@@ -216,6 +216,7 @@ func noRoom(t *testing.T) {
 	patch(t, `{"vm":{"currentRam":"512Mi","bootMenu":false}}`)
 	awaitMessage(t, "tiny", "ConfigurationApplied", "ResizeDeferred", "has no room for 2 CPUs and 512Mi")
 	awaitEvent(t, "ResizeDeferred", "the guest keeps 2 CPUs and 256Mi")
+	awaitMessage(t, "tiny", "MemoryAdjusted", "PodNotResized", "the guest has 256 MiB, 512 MiB are wanted")
 	before := podUID(t)
 	if err := c.Send("reboot"); err != nil {
 		t.Fatal(err)
