@@ -138,8 +138,14 @@ test-race:
 test-slow: ## run the tests that take minutes, which make test leaves out, such as Debian and Secure Boot
 	@scripts/deps test
 	@$(MAKE) --no-print-directory kubeall
-	$(GO) test -p 2 -timeout 60m -run '$(SLOW)' $(call TESTED,-vE,Test[A-Za-z0-9]*($(SLOW)))
-	$(GO) test -p 1 -timeout 60m -race -run '$(SLOW)' $(call TESTED,-E,Test[A-Za-z0-9]*($(SLOW)))
+	@$(MAKE) --no-print-directory test-slow-guests test-noticed
+
+# The former have deadlines, the latter only compute.
+.PHONY: test-slow-guests test-noticed
+test-slow-guests:
+	$(GO) test -p 2 -timeout 30m -run '$(SLOW)' $(call TESTED,-vE,Test[A-Za-z0-9]*($(SLOW)))
+	$(GO) test -p 1 -timeout 30m -race -run '$(SLOW)' $(call TESTED,-E,Test[A-Za-z0-9]*($(SLOW)))
+test-noticed:
 	$(GO) test -timeout 45m -run '^TestPromises.*AreNoticed' $(call TESTED,-E,TestPromises.*AreNoticed,.)
 
 .PHONY: test-promises
@@ -157,7 +163,7 @@ test-e2e: ## build the images, run machines in the pods of real nodes and under 
 	@images=$$(mktemp -d) && trap 'rm -rf "$$images"' EXIT && $(GO) run ./internal/testimages/cmd/test-images "$$images" && \
 		VMOP_TEST_IMAGES="$$images" $(MAKE) --no-print-directory -j 3 test-e2e-disks test-e2e-machines test-e2e-rest
 
-E2E = $(GO) test -tags e2e -p 1 -count=1 -timeout 75m
+E2E = $(GO) test -tags e2e -p 1 -count=1 -timeout 50m
 
 .PHONY: test-e2e-disks test-e2e-machines test-e2e-rest
 test-e2e-disks:
