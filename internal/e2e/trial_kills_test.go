@@ -240,7 +240,7 @@ func qemuHangs(t *testing.T, cli told) {
 	onNode(t, "sh", "-c", "kill -STOP "+qemu)
 	cli.run("stop", "tiny", "--force")
 	awaitField(t, "phase", "Stopped")
-	lastEnd(t, "host-forced", "without waiting for the guest, as was asked")
+	awaitField(t, "runnerEnd.cause", "host-forced")
 	cli.run("start", "tiny")
 	marked(t, ready(t), "before it hangs")
 }
