@@ -30,7 +30,8 @@ const (
 	Kubectl           = "kubectl"
 )
 
-const program = "kubeall"
+// kubeall has all programs but kubectl, which would take three times as long to start.
+const kubeall = "kubeall"
 
 // ProgramNames returns the names of all programs.
 func ProgramNames() []string {
@@ -83,8 +84,8 @@ func Ensure(ctx context.Context, o BuildOptions) (Programs, error) {
 
 const cacheKind = "controlplane"
 
-// ensure is Ensure for any build, which must put the program at path.
-func ensure(ctx context.Context, o BuildOptions, key string, build func(ctx context.Context, path string, progress io.Writer) error) (_ Programs, err error) {
+// ensure is Ensure for any build, which must put kubeall and kubectl into a folder.
+func ensure(ctx context.Context, o BuildOptions, key string, build func(ctx context.Context, dir string, progress io.Writer) error) (_ Programs, err error) {
 	cache, err := buildcache.Folder(o.CacheDir, cacheKind)
 	if err != nil {
 		return Programs{}, err
@@ -107,11 +108,14 @@ func ensure(ctx context.Context, o BuildOptions, key string, build func(ctx cont
 		return Programs{}, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
-	if err := build(ctx, filepath.Join(tmp, program), o.Progress); err != nil {
+	if err := build(ctx, tmp, o.Progress); err != nil {
 		return Programs{}, err
 	}
 	for _, name := range ProgramNames() {
-		if err := os.Symlink(program, filepath.Join(tmp, name)); err != nil {
+		if name == Kubectl {
+			continue
+		}
+		if err := os.Symlink(kubeall, filepath.Join(tmp, name)); err != nil {
 			return Programs{}, err
 		}
 	}
@@ -129,14 +133,14 @@ type source struct {
 	version string            // of Kubernetes
 }
 
-var sourceFiles = []string{"go.mod", "go.sum", filepath.Join(program, "main.go")}
+var sourceFiles = []string{"go.mod", "go.sum", filepath.Join(kubeall, "main.go"), filepath.Join(Kubectl, "main.go")}
 
 func readSource(start string) (source, error) {
 	dir := start
-	for !exists(filepath.Join(dir, "tools", program, "main.go")) {
+	for !exists(filepath.Join(dir, "tools", kubeall, "main.go")) {
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			return source{}, fmt.Errorf("no folder above %s has tools/%s: %w", start, program, fs.ErrNotExist)
+			return source{}, fmt.Errorf("no folder above %s has tools/%s: %w", start, kubeall, fs.ErrNotExist)
 		}
 		dir = parent
 	}
@@ -190,9 +194,9 @@ func (s source) flags() []string {
 	return []string{"-trimpath", "-buildvcs=false", "-ldflags", strings.Join(link, " ")}
 }
 
-func (s source) build(ctx context.Context, path string, progress io.Writer) error {
+func (s source) build(ctx context.Context, dir string, progress io.Writer) error {
 	_, _ = fmt.Fprintf(progress, "kubeall: building Kubernetes %s for tests; this takes minutes, and happens once\n", s.version)
-	args := slices.Concat([]string{"-n", "19", "go", "build", "-v"}, s.flags(), []string{"-o", path, "./" + program})
+	args := slices.Concat([]string{"-n", "19", "go", "build", "-v"}, s.flags(), []string{"-o", dir + string(filepath.Separator), "./" + kubeall, "./" + Kubectl})
 	cmd := exec.CommandContext(ctx, "nice", args...)
 	cmd.Dir = s.dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly")

@@ -65,9 +65,9 @@ func TestProgramsAreBuiltOnceForManyCallers(t *testing.T) {
 	options := BuildOptions{CacheDir: t.TempDir(), Progress: io.Discard}
 	const callers = 4
 	builds := make(chan struct{}, callers)
-	build := func(_ context.Context, path string, _ io.Writer) error {
+	build := func(_ context.Context, dir string, _ io.Writer) error {
 		builds <- struct{}{}
-		return os.WriteFile(path, []byte("program"), 0o700)
+		return errors.Join(os.WriteFile(filepath.Join(dir, kubeall), []byte("program"), 0o700), os.WriteFile(filepath.Join(dir, Kubectl), []byte("program"), 0o700))
 	}
 	type result struct {
 		programs Programs
@@ -99,8 +99,8 @@ func TestProgramsAreBuiltOnceForManyCallers(t *testing.T) {
 func TestFailedBuildLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	broken := errors.New("broken")
-	_, err := ensure(t.Context(), BuildOptions{CacheDir: dir, Progress: io.Discard}, "key", func(_ context.Context, path string, _ io.Writer) error {
-		return errors.Join(broken, os.WriteFile(path, nil, 0o600))
+	_, err := ensure(t.Context(), BuildOptions{CacheDir: dir, Progress: io.Discard}, "key", func(_ context.Context, dir string, _ io.Writer) error {
+		return errors.Join(broken, os.WriteFile(filepath.Join(dir, kubeall), nil, 0o600))
 	})
 	if !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
@@ -134,6 +134,7 @@ func TestBuildErrorsHaveWhatTheCompilerSays(t *testing.T) {
 	for name, text := range map[string]string{
 		"go.mod":          "module broken\n\ngo 1.26\n",
 		"kubeall/main.go": "package main\n\nfunc main() { undefinedName() }\n",
+		"kubectl/main.go": "package main\n\nfunc main() {}\n",
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

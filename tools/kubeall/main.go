@@ -1,10 +1,9 @@
 // Command kubeall is a whole Kubernetes cluster for tests in one program: etcd,
-// the control plane, the node agents and kubectl share one copy of what they
-// are made of. The name that it is called by, or its first argument, says which
-// of them it is:
+// the control plane and the node agents share one copy of what they are made of.
+// The name that it is called by, or its first argument, says which of them it is:
 //
 //	kubeall kube-apiserver --help
-//	ln -s kubeall kubectl && ./kubectl version
+//	ln -s kubeall kubelet && ./kubelet --version
 package main
 
 import (
@@ -22,7 +21,6 @@ import (
 	_ "k8s.io/component-base/logs/json/register"          // --logging-format=json
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // metrics of the clients
 	_ "k8s.io/component-base/metrics/prometheus/version"  // kubernetes_build_info
-	kubectl "k8s.io/kubectl/pkg/cmd"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	proxy "k8s.io/kubernetes/cmd/kube-proxy/app"
@@ -38,7 +36,6 @@ var commands = map[string]func() *cobra.Command{
 	"kube-controller-manager": controllermanager.NewControllerManagerCommand,
 	"kube-proxy":              proxy.NewProxyCommand,
 	"kube-scheduler":          func() *cobra.Command { return scheduler.NewSchedulerCommand() },
-	"kubectl":                 kubectl.NewDefaultKubectlCommand,
 	"kubelet":                 func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) },
 }
 
