@@ -155,7 +155,8 @@ test-promises: ## run the promises of the decisions in CHECKS drawn worlds each 
 	RAPID_CHECKS=$${CHECKS:-500} $(DRAWN) $(GO) test -run '^TestPromises' -skip AreNoticed -count=1 -timeout 60m $(call TESTED,-E,TestPromises,.)
 
 # The tests about what disks are made of, and of nodes. Those and the others have a node each at a
-# time: they wait for kubelets, volumes and guests more than they compute.
+# time: they wait for kubelets, volumes and guests more than they compute. The former end first;
+# AFTER_DISKS are targets that take their place, in CI.
 E2E_DISKS := Attachments|Disk|Images|Drain|Uploads|KVMDevice|TakeOver|Tap|RootOwned
 
 .PHONY: test-e2e
@@ -170,6 +171,7 @@ E2E = $(GO) test -tags e2e -p 1 -count=1 -timeout 50m
 .PHONY: test-e2e-disks test-e2e-machines test-e2e-rest
 test-e2e-disks:
 	$(E2E) -run '$(E2E_DISKS)' ./internal/e2e
+	$(if $(AFTER_DISKS),@$(MAKE) --no-print-directory $(AFTER_DISKS))
 test-e2e-machines:
 	$(E2E) -skip '$(E2E_DISKS)' ./internal/e2e
 test-e2e-rest:
