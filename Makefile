@@ -115,7 +115,7 @@ SLOW := DebianGuest|DebianPackage|SecureBootIsEnforced|GuestFindsItsMachineAgain
 # The worlds of the promises are drawn this often by make test, in rounds of 100 by CI, and without
 # end by make long.
 PROMISES := 15
-# Worlds are made and thrown away; a fifth of their time is the garbage collector's otherwise.
+# Worlds are made and thrown away; much of their time is the garbage collector's otherwise.
 DRAWN    := GOGC=400
 
 .PHONY: test

@@ -30,7 +30,7 @@ const (
 	Kubectl           = "kubectl"
 )
 
-// kubeall has all programs but kubectl, which would take three times as long to start.
+// kubeall has all programs but kubectl, which would prepare at each call what the others need.
 const kubeall = "kubeall"
 
 // ProgramNames returns the names of all programs.
