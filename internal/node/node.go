@@ -109,7 +109,7 @@ func Start(ctx context.Context, o Options) (_ *Node, err error) {
 	if err := n.startKubelet(ctx); err != nil {
 		return nil, err
 	}
-	if err := n.awaitReady(ctx); err != nil {
+	if err := n.awaitReady(ctx, time.Time{}); err != nil {
 		return nil, err
 	}
 	n.startProvisioner()
@@ -199,15 +199,18 @@ func (n *Node) awaitContainerd(ctx context.Context) error {
 	})
 }
 
-func (n *Node) awaitReady(ctx context.Context) error {
+// awaitReady waits until the kubelet has said since then that the node is ready. What one said
+// before it was killed stays there, and a new one begins with a node that is not ready.
+func (n *Node) awaitReady(ctx context.Context, since time.Time) error {
+	since = since.Truncate(time.Second) // as precise as times in the API are
 	return n.await(ctx, n.kubelet, func(ctx context.Context) error {
 		node, err := n.Client.CoreV1().Nodes().Get(ctx, Name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
 		for _, c := range node.Status.Conditions {
-			if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
-				return fmt.Errorf("the node is not ready: %s", c.Message)
+			if c.Type == corev1.NodeReady && (c.Status != corev1.ConditionTrue || c.LastHeartbeatTime.Time.Before(since)) {
+				return fmt.Errorf("the node is not ready: Ready is %s as of %s: %s", c.Status, c.LastHeartbeatTime.UTC().Format(time.RFC3339), c.Message)
 			}
 		}
 		if len(node.Status.Conditions) == 0 || len(node.Spec.Taints) > 0 {

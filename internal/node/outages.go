@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // StopKubelet kills the kubelet, as if the node were unreachable: its pods keep running, and within
@@ -15,10 +16,11 @@ func (n *Node) StopKubelet() error { return n.kill(n.kubelet) }
 
 // StartKubelet starts a stopped kubelet again, and waits until the node is ready.
 func (n *Node) StartKubelet(ctx context.Context) error {
+	begin := time.Now()
 	if err := n.restart(n.kubelet); err != nil {
 		return err
 	}
-	return n.awaitReady(ctx)
+	return n.awaitReady(ctx, begin)
 }
 
 // StopContainerd kills containerd. Containers that run keep running.
@@ -53,6 +55,7 @@ func (n *Node) CutPower(ctx context.Context) error {
 // RestorePower starts the programs of the node again after [Node.CutPower], and waits until the
 // node is ready. As the node has lost no file, it finds what has been left of its pods.
 func (n *Node) RestorePower(ctx context.Context) error {
+	begin := time.Now()
 	for _, p := range n.programs {
 		if err := n.restart(p); err != nil {
 			return err
@@ -63,7 +66,7 @@ func (n *Node) RestorePower(ctx context.Context) error {
 			}
 		}
 	}
-	return n.awaitReady(ctx)
+	return n.awaitReady(ctx, begin)
 }
 
 func (n *Node) kill(program *program) error {
