@@ -58,12 +58,6 @@ func (d *decision) runnerUnbelieved() bool {
 	return false
 }
 
-// lost reports whether the machine's state is unknown because the node of its pod does not
-// report.
-func (d *decision) lost() bool {
-	return (d.pod.state == podRunning || d.pod.state == podTerminating && !finished(d.pod.pod)) && d.pod.silent()
-}
-
 // inRunnersPlace returns the conditions that the runner should have reported and could not. Those
 // of a machine that has never run are dated 1970 by the definition, and on a node that does not
 // report True becomes unknown. False stays: a runner with nothing new would not report it again

@@ -23,11 +23,11 @@ func (d *decision) terminating() {
 	d.noteDisruption()
 	stuck, object := d.stuck(pod)
 	switch {
-	case d.pod.silent() && !finished(pod):
-		if stuck == "" {
-			stuck = " is being deleted; repair the node: the machine may still run there"
-		}
-		d.running.setProblem(spec.ReasonNodeLost, named(names.KindNode, pod.Spec.NodeName), "node %s does not report about pod %s, which%s", pod.Spec.NodeName, pod.Name, stuck)
+	case d.lost() && stuck == "":
+		d.running.setProblem(spec.ReasonNodeLost, named(names.KindNode, pod.Spec.NodeName), "node %s does not report about pod %s, which is being deleted; repair the node: the machine may still run there", pod.Spec.NodeName, pod.Name)
+		return
+	case d.lost():
+		d.running.setProblem(spec.ReasonNodeLost, object, "node %s has not reported the end of pod %s, which%s", pod.Spec.NodeName, pod.Name, stuck)
 		return
 	case stuck != "":
 		d.running.setProblem(spec.ReasonPodTerminating, object, "pod %s%s", pod.Name, stuck)
@@ -71,7 +71,7 @@ func (d *decision) forced() bool {
 // other. The object is what is waited for: the pod, or the node that keeps it.
 func (d *decision) stuck(pod *corev1.Pod) (text, object string) {
 	object = named(names.KindPod, pod.Name)
-	if late := pod.DeletionTimestamp.Add(stuckAfter); d.s.Now.Before(late) {
+	if late := stuckAt(pod); d.s.Now.Before(late) {
 		d.wakeAt(late)
 		return "", object
 	}
@@ -122,5 +122,3 @@ func (d *decision) deleteEnded() {
 func (d *decision) deleteVersion(version string) bool {
 	return d.do(reconcile.DeletePod{Name: d.pod.pod.Name, UID: d.pod.pod.UID, ResourceVersion: version, GraceSeconds: d.grace()}, &d.running)
 }
-
-const stuckAfter = time.Minute

@@ -755,6 +755,36 @@ func TestNodeLostWhileItsPodGoes(t *testing.T) {
 	}
 }
 
+// Kubernetes does not mark the pods of a node that goes silent when it was not ready before. Such
+// a pod is known to be lost when its end should have been reported.
+func TestNodeLostWithoutAMark(t *testing.T) {
+	for _, state := range []spec.MachineState{spec.StateRunning, spec.StateStopped} {
+		for late, want := range map[time.Duration]struct{ phase, reason, says string }{
+			0:             {spec.PhaseStopping, spec.ReasonPodTerminating, "pod web is being deleted"},
+			2 * time.Hour: {spec.PhaseUnknown, spec.ReasonNodeLost, "node n1 has not reported the end of pod web, which should be gone since "},
+		} {
+			w := running(t, nil)
+			p := w.decided(func(s *machine.Snapshot) {
+				s.VM.Spec.VM.State = state
+				deadline := metav1.NewTime(s.Now.Add(time.Minute - late))
+				s.Pod().DeletionTimestamp = &deadline
+				s.Pod().Status.ContainerStatuses[0].Ready = true
+				s.Pod().Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+			})
+			for _, condition := range []string{spec.ConditionPodReady, spec.ConditionReady} {
+				if reason, message := said(p, condition); reason != want.reason || !strings.Contains(message, want.says) {
+					t.Errorf("%s, %s late: %s: %s: %s", state, late, condition, reason, message)
+				}
+			}
+			for _, st := range p.Statuses {
+				if st.Manager == names.OperatorStatusManager && st.Status["phase"] != want.phase {
+					t.Errorf("%s, %s late: phase %v", state, late, st.Status["phase"])
+				}
+			}
+		}
+	}
+}
+
 // While a node does not report, nobody says that its machine runs; when it does
 // again, the machine runs as before, although its runner has nothing new to say.
 func TestNodeThatReturns(t *testing.T) {
