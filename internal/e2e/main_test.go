@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -120,8 +121,33 @@ func explainOnFailure(t *testing.T) {
 			out, err := theNode.Kubectl(context.Background(), args...)
 			t.Logf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
 		}
+		showProcessors(t)
 		t.Logf("kubelet:\n%s\ncontainerd:\n%s", theNode.Log("kubelet"), theNode.Log("containerd"))
 	})
+}
+
+// showProcessors shows what the processors of the machine on the node do, as QEMU knows them. The
+// processes have other numbers outside of the node.
+func showProcessors(t *testing.T) {
+	t.Helper()
+	for _, id := range qemus(t) {
+		inside, err := theNode.Run(context.Background(), "readlink", "/proc/"+id+"/ns/pid")
+		if err != nil {
+			t.Log(err)
+			continue
+		}
+		outside, _ := filepath.Glob("/proc/[0-9]*/ns/pid")
+		for _, file := range outside {
+			process := filepath.Dir(filepath.Dir(file))
+			namespace, _ := os.Readlink(file)
+			sockets, _ := filepath.Glob(process + "/root/run/vmop/*/qmp.sock")
+			arguments, _ := os.ReadFile(process + "/cmdline")
+			if namespace != strings.TrimSpace(inside) || len(sockets) == 0 || !bytes.Contains(arguments, []byte("\x00guest=tiny,")) {
+				continue
+			}
+			t.Logf("processors of QEMU %s:\n%s", id, tinyguest.Processors(context.Background(), sockets[0]))
+		}
+	}
 }
 
 // prepare makes what a cluster has before its first machine: the images, a

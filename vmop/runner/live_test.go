@@ -83,6 +83,11 @@ func TestLiveChanges(t *testing.T) {
 	vm.MaximumCPUs, vm.CurrentCPUs = 3, 1
 	r := start(t, c, d)
 	console := r.console(t)
+	t.Cleanup(func() {
+		if t.Failed() { // once the guest was silent after its reset
+			t.Logf("processors:\n%s", tinyguest.Processors(context.Background(), r.State().Socket(qemucmd.SocketToolMonitor)))
+		}
+	})
 
 	r.reconfigure(t, &c, func(r *runnerconfig.Runner) { r.VM.CurrentCPUs = 3 })
 	r.now(t, "three CPUs", func(s State) bool {
