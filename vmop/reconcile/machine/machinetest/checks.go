@@ -262,6 +262,8 @@ func (w *world) checkPhase(s *machine.Snapshot, p *reconcile.Plan, st reconcile.
 	phase := st.Status["phase"].(string)
 	if phase == spec.PhaseUnknown {
 		w.checkLost(s, st)
+	} else if pod := s.Pod(); pod != nil && metav1.IsControlledBy(pod, s.VM) && w.dead[pod.Spec.NodeName] && overdue(pod, s.Now) {
+		w.violated("a machine that nobody hears of is unknown", "%s, and pod %s should be gone since %s", phase, pod.Name, pod.DeletionTimestamp)
 	}
 	if phase == spec.PhaseUnknown || phase == spec.PhaseStopping {
 		return // the guest may execute, also at the end of a restart
@@ -269,6 +271,12 @@ func (w *world) checkPhase(s *machine.Snapshot, p *reconcile.Plan, st reconcile.
 	if (phase == spec.PhaseStopped) == vm.ShouldRun() {
 		w.violated("a phase says what is wanted", "%s of a machine that should run: %v", phase, vm.ShouldRun())
 	}
+}
+
+// overdue reports whether a pod with a container that is said to run should be gone for a minute.
+func overdue(pod *corev1.Pod, now time.Time) bool {
+	return pod.DeletionTimestamp != nil && !now.Before(pod.DeletionTimestamp.Add(time.Minute)) &&
+		len(pod.Status.ContainerStatuses) > 0 && pod.Status.ContainerStatuses[0].State.Running != nil
 }
 
 func (w *world) checkLost(s *machine.Snapshot, st reconcile.StatusApply) {

@@ -431,7 +431,9 @@ func (w *world) node() {
 	n := []string{"n1", "n2"}[w.choose("node", 2)]
 	if !w.dead[n] {
 		w.dead[n] = true
-		w.says(n, corev1.ConditionFalse)
+		if w.choose("was ready", 4) > 0 { // of others the node controller marks no pods
+			w.says(n, corev1.ConditionFalse)
+		}
 		w.note("node %s does not answer", n)
 		return
 	}

@@ -642,6 +642,16 @@ func machineMutants() []mutant {
 			},
 		},
 		{
+			fault: "a machine on a lost node is said to stop", promise: "a machine that nobody hears of is unknown",
+			after: func(_ *machine.Snapshot, p *reconcile.Plan) {
+				for _, st := range p.Statuses {
+					if st.Status["phase"] == spec.PhaseUnknown {
+						rename(st.Status, spec.PhaseStopping)
+					}
+				}
+			},
+		},
+		{
 			fault: "a stopped machine is somewhere", promise: "the status is true", or: "the world comes to rest",
 			after: func(_ *machine.Snapshot, p *reconcile.Plan) {
 				for _, st := range p.Statuses {

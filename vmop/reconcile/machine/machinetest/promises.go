@@ -50,6 +50,7 @@ var promised = []string{
 	"a machine is seen until its guest has ended",
 	"a machine is started as its class says",
 	"a machine that is deleted goes",
+	"a machine that nobody hears of is unknown",
 	"a machine with a pod is held",
 	"a machine with disks that come and go runs",
 	"a message is one line",
