@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/disk"
@@ -94,6 +95,32 @@ func TestQuantitiesMeanTheSame(t *testing.T) {
 	}
 	if p := disk.Decide(s); len(p.Actions)+len(p.Statuses) > 0 || s.Disk.Status.Phase != spec.DiskReady {
 		t.Errorf("%+v\n%+v", p, s.Disk.Status)
+	}
+}
+
+// A disk that asks for less than its claim has is not there as asked for either while its guest
+// has less than that.
+func TestGuestBehindARefusedShrink(t *testing.T) {
+	d := spec.NewDisk("lab", "data", resource.MustParse("2Gi"))
+	d.UID, d.Finalizers = "u1", []string{names.FinalizerDisk}
+	c := objects.FilledDisk(d).VolumeClaim()
+	c.UID, c.Status.Phase = "u2", corev1.ClaimBound
+	c.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("4Gi")}
+	c.Status.Capacity = c.Spec.Resources.Requests
+	s := disk.Snapshot{
+		Disk: d, Claim: c, Now: noon, Machines: []string{"web"},
+		Users: []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "web"}}}, Guests: []disk.Guest{{Machine: "web", Size: resource.MustParse("1Gi")}},
+	}
+	for size, phase := range map[string]spec.DiskPhase{"1Gi": spec.DiskResizing, "4Gi": spec.DiskReady} {
+		s.Guests[0].Size = resource.MustParse(size)
+		s.Disk = d
+		for range 3 {
+			s.Disk = told(t, s.Disk, disk.Decide(s))
+		}
+		resized := spec.FindCondition(s.Disk.Status.Conditions, conditions.DiskResized)
+		if got := s.Disk.Status.Phase; got != phase || resized == nil || resized.Reason != conditions.ReasonShrinkRefused {
+			t.Errorf("with %s in the guest: %s, %+v", size, got, resized)
+		}
 	}
 }
 

@@ -34,6 +34,9 @@ func (d *decision) size() {
 	want, asked := d.disk.Spec.PersistentVolumeClaim.Size, c.Spec.Resources.Requests[corev1.ResourceStorage]
 	switch order := spec.CompareQuantities(want, asked); {
 	case order < 0:
+		if d.behind() != nil || there && spec.CompareQuantities(has, want) < 0 {
+			d.resizing()
+		}
 		d.condition(conditions.DiskResized, metav1.ConditionFalse, conditions.ReasonShrinkRefused,
 			"the disk asks for %s, but claim %s has asked for %s already, and disks do not shrink; ask for %[3]s again", want.String(), c.Name, asked.String())
 		return
@@ -48,9 +51,7 @@ func (d *decision) size() {
 		d.plan.Actions = append(d.plan.Actions, u)
 		fallthrough
 	case there && spec.CompareQuantities(has, want) < 0 && c.Status.Phase == corev1.ClaimBound:
-		if d.next.Phase == spec.DiskReady {
-			d.next.Phase = spec.DiskResizing
-		}
+		d.resizing()
 		d.condition(conditions.DiskResized, metav1.ConditionFalse, conditions.ReasonDiskResizing,
 			"the volume grows from %s to %s, with some storage classes when a pod uses it next; see kubectl describe pvc %s", has.String(), want.String(), c.Name)
 		return
@@ -58,14 +59,18 @@ func (d *decision) size() {
 		return
 	}
 	if g := d.behind(); g != nil {
-		if d.next.Phase == spec.DiskReady {
-			d.next.Phase = spec.DiskResizing
-		}
+		d.resizing()
 		d.condition(conditions.DiskResized, metav1.ConditionFalse, conditions.ReasonDiskResizing,
 			"the volume has %s, and the guest of machine %s has %s of it so far%s", has.String(), g.Machine, g.Size.String(), also(g.Message))
 		return
 	}
 	d.condition(conditions.DiskResized, metav1.ConditionTrue, conditions.ReasonDiskResized, "the volume has what the disk asks for")
+}
+
+func (d *decision) resizing() {
+	if d.next.Phase == spec.DiskReady {
+		d.next.Phase = spec.DiskResizing
+	}
 }
 
 // behind returns a guest that has less of the disk than it should; nil if there is none. The
