@@ -61,6 +61,8 @@ type world struct {
 	mounts func(attachment.Start) ([]objects.Attached, string, time.Time)
 	// mounted counts the pods with such volumes.
 	mounted int
+	// prompt: nodes remove pods at once.
+	prompt bool
 }
 
 type runner struct {
@@ -262,7 +264,7 @@ func (w *world) kubelet() {
 		}
 		switch {
 		case p.DeletionTimestamp != nil:
-			if w.Draw("its node is slow", 4) > 0 {
+			if w.prompt || w.Draw("its node is slow", 4) > 0 {
 				delete(w.truth.pods, n)
 			}
 		case p.Status.Phase == "":
@@ -606,6 +608,7 @@ func (w *world) rest() {
 func (w *world) settle() {
 	w.Note("nothing happens any more")
 	w.othersGo()
+	w.prompt = true // a machine starts without what does not end
 	w.rest()
 	var has *spec.VirtualMachineBlockDeviceAttachment
 	for _, a := range w.truth.attachments {
