@@ -77,36 +77,47 @@ func (d *decision) deleted() {
 	}
 }
 
-// detach takes the disk from the guest and deletes its exporter. It returns what is waited for,
-// which is empty when neither of them uses the disk any more.
+// detach takes the disk from the guest and deletes its exporter, which one that failed outlives
+// where the next pod has the volume itself. It returns what is waited for, which is empty when
+// neither of them uses the disk any more.
 func (d *decision) detach() string {
-	c := d.a.Status.Connection
-	if d.direct() {
-		return d.release()
+	c, direct, waits := d.a.Status.Connection, d.direct(), ""
+	switch {
+	case direct:
+		waits = d.release()
+	case d.runs() && c.Key != "":
+		waits = d.unplug()
 	}
-	if d.runs() && c.Key != "" {
-		if !c.Detach {
-			next := *c
-			next.Detach = true
-			d.next.Connection = &next
-		}
-		r, vm := d.report(), d.s.Machine
-		switch {
-		case vm != nil && isKey(vm.Status.AttachmentKey) && vm.Status.AttachmentKey != c.Key:
-			// The key was that of an earlier run: this one was never served.
-		case r == nil:
-			return "machine " + d.a.Spec.VirtualMachineName + " is told to release the disk"
-		case !c.Detach || r.Phase != reportDetached:
-			return "machine " + d.a.Spec.VirtualMachineName + " has the disk yet" + because(r.Message)
-		}
+	if waits != "" {
+		return waits
 	}
 	if p := d.exporter(); p != nil {
 		d.end(p)
 		return "pod " + p.Name + ", which exports the disk, is ending"
 	}
-	if c != nil {
+	if c != nil && !direct {
 		d.next.Connection = nil
 		return "it is detached"
+	}
+	return ""
+}
+
+// unplug has the guest release a disk that it has from an exporter.
+func (d *decision) unplug() string {
+	c := d.a.Status.Connection
+	if !c.Detach {
+		next := *c
+		next.Detach = true
+		d.next.Connection = &next
+	}
+	r, vm := d.report(), d.s.Machine
+	switch {
+	case vm != nil && isKey(vm.Status.AttachmentKey) && vm.Status.AttachmentKey != c.Key:
+		// The key was that of an earlier run: this one was never served.
+	case r == nil:
+		return "machine " + d.a.Spec.VirtualMachineName + " is told to release the disk"
+	case !c.Detach || r.Phase != reportDetached:
+		return "machine " + d.a.Spec.VirtualMachineName + " has the disk yet" + because(r.Message)
 	}
 	return ""
 }

@@ -209,6 +209,34 @@ func TestExporterThatDoesNotRun(t *testing.T) {
 	}
 }
 
+// The exporter that failed in a former run is gone before its attachment is, also where the
+// machine's next pod has had the volume itself.
+func TestFailedExporterGoesWithItsAttachment(t *testing.T) {
+	s := ready()
+	s.Attachment.Finalizers, s.Attachment.DeletionTimestamp = []string{names.FinalizerAttachment}, new(metav1.NewTime(noon))
+	s.Attachment.Status.Connection = &spec.AttachmentConnection{PodUID: "pod", Direct: true, Detach: true}
+	s.Machine.Status.Attachments = []spec.MachineAttachment{{UID: "attachment", Phase: "Detached"}}
+	s.Exporter = &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: objects.ExportPod("a"), UID: "exporter", Annotations: map[string]string{names.AnnotationMadeFor: "attachment"}},
+		Status:     corev1.PodStatus{Phase: corev1.PodFailed},
+	}
+	p := attachment.Decide(s)
+	if len(p.Actions) != 1 {
+		t.Fatalf("%+v", p)
+	}
+	if a, is := p.Actions[0].(reconcile.DeletePod); !is || a.UID != "exporter" {
+		t.Errorf("with the exporter: %+v", p.Actions)
+	}
+	s.Exporter = nil
+	p = attachment.Decide(s)
+	if len(p.Actions) != 1 {
+		t.Fatalf("%+v", p)
+	}
+	if a, is := p.Actions[0].(reconcile.SetFinalizers); !is || len(a.Finalizers) != 0 {
+		t.Errorf("without it: %+v", p.Actions)
+	}
+}
+
 // What an exporter's key is known by is what its runner says of itself.
 func TestFingerprint(t *testing.T) {
 	s := &corev1.Secret{Data: keys()[0]}
