@@ -45,7 +45,7 @@ func startGuest(t *testing.T, guest tinyguest.Guest, words string, args ...strin
 	m := &machine{ctx: ctx, dir: t.TempDir(), exited: make(chan struct{})}
 
 	argv := []string{
-		"-nodefaults", "-no-user-config", "-display", "none", "-accel", "tcg,tb-size=32", "-machine", "q35", "-m", "128",
+		"-nodefaults", "-no-user-config", "-display", "none", "-accel", "tcg,thread=single,tb-size=32", "-machine", "q35", "-m", "128",
 		"-kernel", guest.Kernel, "-initrd", guest.Initrd, "-append", tinyguest.CommandLine + " " + words,
 		"-chardev", "socket,id=console,fd=3,server=on,wait=off", "-serial", "chardev:console",
 		"-chardev", "socket,id=qmp,fd=4,server=on,wait=off", "-mon", "chardev=qmp,mode=control",

@@ -73,7 +73,7 @@ func bootDebian(ctx context.Context, t *testing.T, guest debianguest.Image, disk
 	t.Helper()
 	cmd := exec.CommandContext(ctx, "qemu-system-x86_64",
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-		"-machine", "q35", "-accel", "tcg,thread=multi,tb-size=128", "-smp", "2", "-m", "768",
+		"-machine", "q35", "-accel", "tcg,tb-size=128", "-m", "768",
 		"-kernel", guest.Kernel, "-initrd", guest.Initrd, "-append", guest.Append,
 		"-blockdev", "driver=file,filename="+disk+",node-name=disk-file,cache.no-flush=on",
 		"-blockdev", "driver=qcow2,file=disk-file,node-name=disk",

@@ -330,6 +330,7 @@ func TestTopologyFits(t *testing.T) {
 		m := small()
 		small := rapid.IntRange(0, 6)
 		m.CPU = qemucmd.CPU{Maximum: rapid.IntRange(0, 64).Draw(t, "maximum"), Sockets: small.Draw(t, "sockets"), Dies: small.Draw(t, "dies"), Cores: small.Draw(t, "cores"), Threads: small.Draw(t, "threads")}
+		m.Accelerator = rapid.SampledFrom([]qemucmd.Accelerator{qemucmd.AcceleratorTCG, qemucmd.AcceleratorKVM}).Draw(t, "accelerator")
 		cmd, err := qemucmd.Build(m, qemucmd.GenericHost())
 		given, complete := 1, true
 		for _, n := range []int{m.CPU.Sockets, m.CPU.Dies, m.CPU.Cores, m.CPU.Threads} {
@@ -368,6 +369,19 @@ func TestTopologyFits(t *testing.T) {
 		}
 		if smp["cpus"] != "1" {
 			t.Fatalf("%v starts with more than one CPU", smp)
+		}
+		threads := ""
+		for _, o := range cmd.Group("accelerator") {
+			if o.Flag == "-accel" {
+				for _, p := range readOption(t, o) {
+					if p.Key == "thread" {
+						threads = p.Value.(string)
+					}
+				}
+			}
+		}
+		if emulated := m.Accelerator == qemucmd.AcceleratorTCG; emulated && (threads == "single") != (smp["maxcpus"] != "1") || !emulated && threads != "" {
+			t.Fatalf("%v CPUs with %q: thread=%s", smp["maxcpus"], m.Accelerator, threads)
 		}
 	})
 }

@@ -281,8 +281,8 @@ func (b *builder) accelerator() {
 	o := Option{Flag: "-accel", HeadKey: "accel", Head: string(b.accel)}
 	switch {
 	case b.accel == AcceleratorTCG:
-		o.Props = []Prop{{"thread", Str("multi")}, {"tb-size", Int(size)}}
-		o.Why = "software emulation, one thread per CPU, its translation cache (MiB) bounded"
+		o.Props = []Prop{{"thread", Str(translationThreads(b.cpu.maximum))}, {"tb-size", Int(size)}}
+		o.Why = "software emulation, its translation cache (MiB) bounded; one thread for all CPUs, because with several QEMU goes on with code that a CPU has changed for another"
 	case b.cpu.x2APIC():
 		o.Props = []Prop{{"kernel-irqchip", Str("split")}}
 		o.Why = "hardware virtualization; more than 255 APIC IDs need the IOMMU to remap interrupts, which only a split interrupt controller allows"
@@ -290,6 +290,17 @@ func (b *builder) accelerator() {
 		o.Why = "hardware virtualization"
 	}
 	b.add(o)
+}
+
+// translationThreads is TCG's thread for a number of CPUs. With a thread per CPU, which is QEMU's
+// default, QEMU may translate code while another CPU writes it, and keep the old translation: Linux
+// guests, which change their code while they run, hang in it (seen with QEMU 7.2 and 10.0, where
+// guests with two CPUs did so at one of some hundred boots).
+func translationThreads(cpus int) string {
+	if cpus > 1 {
+		return "single"
+	}
+	return "multi"
 }
 
 // iommu adds VM-Operator's IOMMU, except under software emulation with at most 255 APIC IDs, where

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vmop/sdk/internal/tinyguest"
 	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qmp"
@@ -91,4 +93,34 @@ func TestPluggedCPUsHaveRoomForTheirCode(t *testing.T) {
 	if _, err := answer(ctx, c, qmp.QueryStatus{}); err != nil {
 		t.Error(err)
 	}
+}
+
+// A kernel that changes its own code is emulated as it is then, also by other CPUs than the one that
+// changes it. With a thread per CPU, QEMU 7.2 and 10.0 have such a guest hang within seconds.
+func TestGuestThatChangesItsCode(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(dir, "selfpatching"), "./testdata/selfpatching")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	program, err := os.ReadFile(filepath.Join(dir, "selfpatching"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := testGuest(t).WithFiles(dir, tinyguest.File{Name: "/bin/selfpatching", Mode: 0o755, Data: program})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := testConfig(t)
+	c.Runner.VM.KernelBoot.Initrd, c.Runner.VM.MaximumCPUs, c.Runner.VM.CurrentCPUs = g.Initrd, 2, 1
+	r := start(t, c, testDirs(t))
+	console := r.console(t)
+	r.reconfigure(t, &c, func(r *runnerconfig.Runner) { r.VM.CurrentCPUs = 2 })
+	expect(t, console, "vmop-guest: cpu 1 online")
+	if err := console.Send("exec /bin/selfpatching"); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, console, "patched ")
 }

@@ -26,7 +26,7 @@
   -device tpm-tis,id=tpm-tis0,tpmdev=tpm0 \
   -cpu max,-vmx \
   -smp cpus=1,maxcpus=16,sockets=2,dies=1,cores=4,threads=2 \
-  -accel tcg,thread=multi,tb-size=64 \
+  -accel tcg,thread=single,tb-size=64 \
   -rtc base=localtime,clock=host,driftfix=slew \
   -chardev null,id=charserial0 \
   -device isa-serial,id=serial0,chardev=charserial0,index=0 \
