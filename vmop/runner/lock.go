@@ -42,11 +42,15 @@ func (e *BusyError) Error() string { return fmt.Sprintf("it is being %s (process
 // Is reports whether target is [ErrLocked].
 func (e *BusyError) Is(target error) bool { return target == ErrLocked }
 
+// unseenHolders is how often a lock may be held by nobody who can be seen until it is another
+// user's.
+const unseenHolders = 10
+
 // Lock locks a directory as a runner does, or fails with [ErrLocked]. The lock belongs to the open
 // file and so to every process that inherits it: QEMU still holds it when its runner is killed.
 func Lock(dir string) (*os.File, error) {
 	path := filepath.Join(dir, LockFile)
-	for again := false; ; {
+	for unseen := 0; ; {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 		if err != nil {
 			return nil, fmt.Errorf("lock %s: %w", dir, err)
@@ -56,12 +60,15 @@ func Lock(dir string) (*os.File, error) {
 			if !errors.Is(err, unix.EWOULDBLOCK) {
 				return nil, fmt.Errorf("lock %s: %w", dir, err)
 			}
-			// A process that is being started releases it in a moment, or has done so.
+			// A process that is being started releases it in a moment, or has done so; then the
+			// next one may have it.
 			holders, starting, err := lookForHolders(dir)
-			if err != nil || len(holders) > 0 || again && !starting {
+			if !starting {
+				unseen++
+			}
+			if err != nil || len(holders) > 0 || unseen == unseenHolders {
 				return nil, ErrLocked
 			}
-			again = true
 			time.Sleep(startInterval)
 			continue
 		}
