@@ -203,7 +203,8 @@ func TestCPUsRemoved(t *testing.T) {
 	d := testDirs(t)
 	c := testConfig(t)
 	c.Runner.VM.MaximumCPUs, c.Runner.VM.CurrentCPUs = 3, 3
-	r := start(t, c, d)
+	// One thread for all CPUs ends with the first CPU that leaves.
+	r := start(t, c, d, func(o *Options) { o.Template = "{{without \"accelerator\"}}\n-accel\ntcg,thread=multi,tb-size=32\n" })
 	r.until(t, "the guest executes", func(s State) bool { return s.Phase == PhaseBooting && s.CPUs == 3 })
 	r.reconfigure(t, &c, func(r *runnerconfig.Runner) { r.VM.CurrentCPUs = 1 })
 	console := r.console(t)
