@@ -11,6 +11,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -126,26 +128,24 @@ func explainOnFailure(t *testing.T) {
 	})
 }
 
+var toolsSocket = regexp.MustCompile(`,path=([^,]+/qmp\.sock),`)
+
 // showProcessors shows what the processors of the machine on the node do, as QEMU knows them. The
 // processes have other numbers outside of the node.
 func showProcessors(t *testing.T) {
 	t.Helper()
-	for _, id := range qemus(t) {
-		inside, err := theNode.Run(context.Background(), "readlink", "/proc/"+id+"/ns/pid")
-		if err != nil {
-			t.Log(err)
-			continue
-		}
-		outside, _ := filepath.Glob("/proc/[0-9]*/ns/pid")
-		for _, file := range outside {
-			process := filepath.Dir(filepath.Dir(file))
-			namespace, _ := os.Readlink(file)
-			sockets, _ := filepath.Glob(process + "/root/run/vmop/*/qmp.sock")
-			arguments, _ := os.ReadFile(process + "/cmdline")
-			if namespace != strings.TrimSpace(inside) || len(sockets) == 0 || !bytes.Contains(arguments, []byte("\x00guest=tiny,")) {
-				continue
-			}
-			t.Logf("processors of QEMU %s:\n%s", id, tinyguest.Processors(context.Background(), sockets[0]))
+	inside, err := theNode.Run(context.Background(), "sh", "-c", "for q in $("+listQEMUs+"); do readlink ${q%/cmdline}/ns/pid; done")
+	if err != nil {
+		t.Log(err)
+	}
+	all, _ := filepath.Glob("/proc/[0-9]*/ns/pid")
+	for _, file := range all {
+		process := filepath.Dir(filepath.Dir(file))
+		namespace, _ := os.Readlink(file)
+		arguments, _ := os.ReadFile(process + "/cmdline")
+		socket := toolsSocket.FindSubmatch(arguments)
+		if socket != nil && slices.Contains(strings.Fields(inside), namespace) && bytes.Contains(arguments, []byte("\x00guest=tiny,")) {
+			t.Logf("processors of the QEMU in %s:\n%s", process, tinyguest.Processors(context.Background(), process+"/root"+string(socket[1])))
 		}
 	}
 }
