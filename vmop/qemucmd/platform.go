@@ -294,8 +294,8 @@ func (b *builder) accelerator() {
 
 // translationThreads is TCG's thread for a number of CPUs. With a thread per CPU, which is QEMU's
 // default, QEMU may translate code while another CPU writes it, and keep the old translation: Linux
-// guests, which change their code while they run, hang in it (seen with QEMU 7.2 and 10.0, where
-// guests with two CPUs did so at one of some hundred boots).
+// guests, which change their code while they run, hang in it (seen with QEMU 7.2 and 10.0; see
+// TestGuestThatChangesItsCode of package runner).
 func translationThreads(cpus int) string {
 	if cpus > 1 {
 		return "single"

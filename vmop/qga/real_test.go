@@ -211,7 +211,7 @@ func TestDebianGuest(t *testing.T) {
 	if out, err := exec.CommandContext(ctx, testbin.Find(t, "qemu-img"), "create", "-q", "-f", "qcow2", "-F", "raw", "-b", guest.Disk, overlay).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	m := boot(t, "-no-reboot", "-accel", "tcg,tb-size=128", "-m", "768",
+	m := boot(t, "-no-reboot", "-accel", "tcg,thread=single,tb-size=128", "-smp", "2", "-m", "768",
 		"-kernel", guest.Kernel, "-initrd", guest.Initrd, "-append", guest.Append+" "+debianguest.WithoutCloudInit,
 		"-blockdev", "driver=file,filename="+overlay+",node-name=disk-file,cache.no-flush=on",
 		"-blockdev", "driver=qcow2,file=disk-file,node-name=disk", "-device", "virtio-blk-pci,drive=disk",
