@@ -122,7 +122,7 @@ DRAWN    := GOGC=400
 test: ## run the tests, under the race detector where goroutines meet
 	@scripts/deps test
 	@$(MAKE) --no-print-directory kubeall
-	@$(MAKE) --no-print-directory -j 3 test-race test-plain test-promised
+	@GOGC=$${GOGC:-400} $(MAKE) --no-print-directory -j 3 test-race test-plain test-promised
 
 # Two processors have something to do while guests and timers are waited for. The worlds of
 # the promises wait for nothing, and take what the others leave; they have no goroutines that

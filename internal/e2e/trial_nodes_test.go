@@ -136,7 +136,7 @@ func nodeSilent(t *testing.T) {
 	kubectl(t, "taint", "node", node.Name, "vmop.test/out=:NoExecute")
 	lastEnd(t, "DeletionByTaintManager", "")
 	kubectl(t, "taint", "node", node.Name, "vmop.test/out:NoExecute-")
-	awaitMessage(t, "tiny", "Ready", "NodeLost", "pod tiny, which ") // by the mark of the node controller, or because it is overdue
+	awaitMessage(t, "tiny", "Ready", "NodeLost", "node "+node.Name+" does not report about pod tiny, which ")
 	t.Logf("%s after the kubelet was killed:\n%s", time.Since(begin).Round(time.Second), show(t, "get", "vm", "tiny", "-o", "wide"))
 	awaitCondition(t, "Ready=unknown")
 	awaitCondition(t, "Running=unknown")

@@ -77,9 +77,9 @@ func (d *decision) deleted() {
 	}
 }
 
-// detach takes the disk from the guest and deletes its exporter, which one that failed outlives
-// where the next pod has the volume itself. It returns what is waited for, which is empty when
-// neither of them uses the disk any more.
+// detach takes the disk from the guest and deletes its exporter. Where the machine's pod has the
+// volume itself there may still be an exporter, one that failed. detach returns what is waited for,
+// which is empty when nothing uses the disk any more.
 func (d *decision) detach() string {
 	c, direct, waits := d.a.Status.Connection, d.direct(), ""
 	switch {

@@ -730,6 +730,18 @@ func TestNodeLost(t *testing.T) {
 	}
 }
 
+// ending deletes the pod of a machine, whose container is said to run. It has a minute left, and as
+// much less as it is late.
+func ending(state spec.MachineState, late time.Duration, ready corev1.ConditionStatus) func(*machine.Snapshot) {
+	return func(s *machine.Snapshot) {
+		s.VM.Spec.VM.State = state
+		deadline := metav1.NewTime(s.Now.Add(time.Minute - late))
+		s.Pod().DeletionTimestamp = &deadline
+		s.Pod().Status.ContainerStatuses[0].Ready = true
+		s.Pod().Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}
+	}
+}
+
 // A pod that is to go, on a node that does not report, says why it stays, whether its
 // machine is to run or not, and by which command it goes when it should be gone.
 func TestNodeLostWhileItsPodGoes(t *testing.T) {
@@ -738,14 +750,7 @@ func TestNodeLostWhileItsPodGoes(t *testing.T) {
 			0:             "node n1 does not report about pod web, which is being deleted; repair the node: the machine may still run there",
 			2 * time.Hour: "; if node n1 is off for certain: kubectl delete pod web --force",
 		} {
-			w := running(t, nil)
-			p := w.decided(func(s *machine.Snapshot) {
-				s.VM.Spec.VM.State = state
-				deadline := metav1.NewTime(s.Now.Add(time.Minute - late))
-				s.Pod().DeletionTimestamp = &deadline
-				s.Pod().Status.ContainerStatuses[0].Ready = true
-				s.Pod().Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
-			})
+			p := running(t, nil).decided(ending(state, late, corev1.ConditionFalse))
 			for _, condition := range []string{spec.ConditionPodReady, spec.ConditionReady} {
 				if reason, message := said(p, condition); reason != spec.ReasonNodeLost || !strings.Contains(message, says) {
 					t.Errorf("%s, %s late: %s: %s: %s", state, late, condition, reason, message)
@@ -763,14 +768,7 @@ func TestNodeLostWithoutAMark(t *testing.T) {
 			0:             {spec.PhaseStopping, spec.ReasonPodTerminating, "pod web is being deleted"},
 			2 * time.Hour: {spec.PhaseUnknown, spec.ReasonNodeLost, "node n1 has not reported the end of pod web, which should be gone since "},
 		} {
-			w := running(t, nil)
-			p := w.decided(func(s *machine.Snapshot) {
-				s.VM.Spec.VM.State = state
-				deadline := metav1.NewTime(s.Now.Add(time.Minute - late))
-				s.Pod().DeletionTimestamp = &deadline
-				s.Pod().Status.ContainerStatuses[0].Ready = true
-				s.Pod().Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-			})
+			p := running(t, nil).decided(ending(state, late, corev1.ConditionTrue))
 			for _, condition := range []string{spec.ConditionPodReady, spec.ConditionReady} {
 				if reason, message := said(p, condition); reason != want.reason || !strings.Contains(message, want.says) {
 					t.Errorf("%s, %s late: %s: %s: %s", state, late, condition, reason, message)
