@@ -17,15 +17,15 @@ RACE_REST := /vmop/(imagesource|runner|transfer)$$|/frontends/cli(/|$$)|/fronten
 
 # The packages whose tests take longest, the longest first: what is left at the end is
 # short. go test keeps the order.
-LONG := ./vmop/runner ./frontends/operator ./frontends/cli ./frontends/runner ./vmop/host ./frontends/operator/controller \
-	./frontends/runner/kubernetes ./internal/crdtest ./internal/controlplane
+LONG := ./vmop/runner ./frontends/operator ./frontends/cli ./frontends/runner ./vmop/qemucmd ./vmop/host \
+	./frontends/operator/controller ./frontends/runner/kubernetes ./internal/crdtest ./internal/controlplane
 
 RACED := $(RACE)$(if $(RACE_ALL),|$(RACE_REST))
 
 # The packages that make test runs after those under the race detector, and without it, where
 # those are the fewer: both of its lines take about as long then. It runs two packages at a time
 # of the line that has more to do.
-AFTER_RACE := $(if $(RACE_ALL),,/internal/(deploytest|tinyguest)$$|/vmop/qemucmd$$)
+AFTER_RACE := $(if $(RACE_ALL),,/internal/(deploytest|tinyguest)$$)
 RACE_AT_A_TIME := $(if $(RACE_ALL),2,1)
 PLAIN_AT_A_TIME := $(if $(RACE_ALL),1,2)
 
