@@ -138,7 +138,7 @@ func runtimeBase(getenv func(string) string, uid int) string {
 		return filepath.Join(dir, "vmop")
 	}
 	dir := filepath.Join("/run/user", strconv.Itoa(uid))
-	if owner(dir) == uid {
+	if mine, err := ownedBy(dir, uid); err == nil && mine {
 		return filepath.Join(dir, "vmop")
 	}
 	return filepath.Join(os.TempDir(), "vmop-"+strconv.Itoa(uid))
@@ -180,27 +180,28 @@ func runtimeDir(base, namespace, name string) string {
 	return filepath.Join(base, hex.EncodeToString(sum[:shortDir/2]))
 }
 
-func owner(dir string) int {
+// ownedBy reports whether there is a directory of that user, which is no link to one. The error is
+// that of looking.
+func ownedBy(dir string, uid int) (bool, error) {
 	info, err := os.Lstat(dir)
-	if err != nil || !info.IsDir() {
-		return -1
+	if err != nil {
+		return false, err
 	}
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		return int(st.Uid)
-	}
-	return -1
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && info.IsDir() && int(st.Uid) == uid, nil
 }
 
 // makePrivate creates a directory that only this user can enter. In a directory that is writable
-// for all, another user may have created it first.
+// for all, another user may have created it first. The error is fs.ErrNotExist if it was removed
+// meanwhile.
 func makePrivate(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	if uid := owner(dir); uid != os.Geteuid() {
-		if _, err := os.Lstat(dir); uid < 0 && err != nil { // removed meanwhile
-			return err
-		}
+	switch mine, err := ownedBy(dir, os.Geteuid()); {
+	case err != nil:
+		return err
+	case !mine:
 		return fmt.Errorf("%s does not belong to this user: remove it, or set XDG_RUNTIME_DIR", dir)
 	}
 	return os.Chmod(dir, 0o700)

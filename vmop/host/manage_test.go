@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -88,6 +89,43 @@ spec: {vm: {maximumCpus: 1, maximumRam: 128Mi, networks: [], display: {}}}
 	}
 	if made != 1 {
 		t.Errorf("%d have made it: %v", made, errs)
+	}
+}
+
+// A directory that others make and remove meanwhile is missing, or is there. It is not said to be
+// another user's.
+func TestPrivateDirectoryThatComesAndGoes(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "web")
+	var others sync.WaitGroup
+	defer others.Wait()
+	end := make(chan struct{})
+	defer close(end)
+	others.Go(func() {
+		for {
+			select {
+			case <-end:
+				return
+			default:
+				_ = os.Mkdir(dir, 0o700)
+				_ = os.Remove(dir)
+			}
+		}
+	})
+	for range 20_000 {
+		if err := makePrivate(dir); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// In /tmp, a link to a directory of this user may be somebody else's.
+func TestPrivateDirectoryIsNoLink(t *testing.T) {
+	link := filepath.Join(t.TempDir(), "vmop")
+	if err := os.Symlink(t.TempDir(), link); err != nil {
+		t.Fatal(err)
+	}
+	if err := makePrivate(link); err == nil || !strings.Contains(err.Error(), "does not belong to this user") {
+		t.Error(err)
 	}
 }
 
