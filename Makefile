@@ -118,6 +118,7 @@ PROMISES := 15
 # Worlds are made and thrown away; much of their time is the garbage collector's otherwise.
 DRAWN    := GOGC=400
 
+# Garbage is collected less often, as in CI: there is more memory than processors.
 .PHONY: test
 test: ## run the tests, under the race detector where goroutines meet
 	@scripts/deps test
