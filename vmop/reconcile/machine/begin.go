@@ -11,7 +11,7 @@ func begin(s *Snapshot) *decision {
 	d.pod = lookAtPod(s, d.vm)
 	d.findClass()
 	believed := *s.VM
-	believed.Status = *s.Authors.Believed(d.shown, d.pod.former())
+	s.Authors.disbelieve(&believed.Status, d.pod.former())
 	s.VM, d.stored = &believed, &believed.Status
 	return d
 }

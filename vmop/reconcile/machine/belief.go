@@ -146,19 +146,25 @@ func isAuthor(part, manager string) bool {
 	return manager == names.RunnerStatusManager
 }
 
-func (a Authors) believes(part string) bool {
+type believedParts struct {
+	listed []string
+	known  bool
+}
+
+// parts appends the believed parts to a list.
+func (a Authors) parts(list []string) believedParts {
 	believed, _, known := strings.Cut(string(a), "|")
 	for p := range strings.SplitSeq(believed, ",") {
-		if p == part {
-			return true
-		}
+		list = append(list, p)
 	}
-	return !known
+	return believedParts{list, known}
 }
+
+func (p believedParts) contain(part string) bool { return !p.known || slices.Contains(p.listed, part) }
 
 // Reported reports whether a vmop runner, or the operator in its name, has ever reported about
 // the machine: all of their reports contain the number of CPUs.
-func (a Authors) Reported() bool { return a.believes("cpus") }
+func (a Authors) Reported() bool { return a.parts(nil).contain("cpus") }
 
 func (a Authors) strangers() string {
 	_, text, _ := strings.Cut(string(a), "|")
@@ -175,8 +181,17 @@ func (a Authors) Believed(status *spec.VirtualMachineStatus, former bool) *spec.
 		return status
 	}
 	out := *status
+	a.disbelieve(&out, former)
+	return &out
+}
+
+// disbelieve removes the parts of a status that [Authors.Believed] leaves out. What the status
+// refers to is not changed.
+func (a Authors) disbelieve(out *spec.VirtualMachineStatus, former bool) {
+	var room [48]string // most machines have less
+	believed := a.parts(room[:0])
 	drop := func(part string, runners bool, clear func()) {
-		if !a.believes(part) && !(runners && former) {
+		if !believed.contain(part) && !(runners && former) {
 			clear()
 		}
 	}
@@ -219,18 +234,17 @@ func (a Authors) Believed(status *spec.VirtualMachineStatus, former bool) *spec.
 	drop("displayPasswordSerial", true, func() { out.DisplayPasswordSerial = none.DisplayPasswordSerial })
 	drop("osinfo", true, func() { out.OSInfo = none.OSInfo })
 	var kept []spec.Condition
-	for i, c := range status.Conditions {
+	for i, c := range out.Conditions {
 		runners := !slices.Contains(spec.OperatorConditionTypes(), c.Type)
-		if a.believes(conditionPart(c.Type)) || runners && former || c.Reason == spec.ReasonCreation && c.Status == metav1.ConditionFalse {
+		if believed.contain(conditionPart(c.Type)) || runners && former || c.Reason == spec.ReasonCreation && c.Status == metav1.ConditionFalse {
 			if kept != nil {
 				kept = append(kept, c)
 			}
 		} else if kept == nil {
-			kept = append(make([]spec.Condition, 0, len(status.Conditions)), status.Conditions[:i]...)
+			kept = append(make([]spec.Condition, 0, len(out.Conditions)), out.Conditions[:i]...)
 		}
 	}
 	if kept != nil {
 		out.Conditions = kept
 	}
-	return &out
 }

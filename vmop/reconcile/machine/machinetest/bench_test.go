@@ -56,8 +56,8 @@ func converged(t testing.TB, name string) machine.Snapshot {
 	return w.converge(t)
 }
 
-// converge lets everybody work until the machine runs as it should, and is what is seen of
-// it then.
+// converge lets everybody work until the machine runs as it should, and is what an operator
+// sees of it then.
 func (w *world) converge(t testing.TB) machine.Snapshot {
 	t.Helper()
 	for range 10 {
@@ -66,6 +66,17 @@ func (w *world) converge(t testing.TB) machine.Snapshot {
 	}
 	w.observeAll()
 	s, _ := w.snapshot()
+	s.Authors = machine.AuthorsOf(managedBy(t, &s.VM.Status, rightful))
+	s.ConfigMap = machine.CondenseConfigMap(s.ConfigMap)
+	for i := range s.Pods {
+		s.Pods[i] = *machine.CondensePod(&s.Pods[i])
+	}
+	for i := range s.Claims {
+		s.Claims[i] = *machine.CondenseClaim(&s.Claims[i])
+	}
+	for i := range s.DisplaySecrets {
+		s.DisplaySecrets[i] = *machine.CondenseSecret(&s.DisplaySecrets[i])
+	}
 	if p := machine.Decide(s); len(p.Actions)+len(p.Statuses)+len(p.Events) > 0 || s.VM.Status.Phase != spec.PhaseRunning {
 		t.Fatalf("the machine has not converged: %+v", p)
 	}
@@ -91,9 +102,7 @@ func convergedWith(t testing.TB, size int) machine.Snapshot {
 		vm.Spec.CloudInit = &spec.CloudInit{UserData: userDataOfSize(size, true)}
 		w.put(theVM, vm)
 	}
-	s := w.converge(t)
-	s.ConfigMap = machine.CondenseConfigMap(s.ConfigMap) // as an operator keeps it
-	return s
+	return w.converge(t)
 }
 
 // BenchmarkDecideUserData is a look at a machine with user data in its manifest: of one of

@@ -216,7 +216,7 @@ func TestShutdownStopsUnlessSomebodyDecidedSince(t *testing.T) {
 }
 
 // A status whose fields have authors: field by field, as an API server notes them.
-func managedBy(t *rapid.T, status *spec.VirtualMachineStatus, author func(part string) string) []metav1.ManagedFieldsEntry {
+func managedBy(t interface{ Fatal(...any) }, status *spec.VirtualMachineStatus, author func(part string) string) []metav1.ManagedFieldsEntry {
 	data, err := json.Marshal(status)
 	if err != nil {
 		t.Fatal(err)
