@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/spec"
@@ -28,11 +29,12 @@ func Defaulted(vm *spec.VirtualMachine) *spec.VirtualMachine {
 	return out
 }
 
-// CopySpec makes a copy of a specification that shares only what is never modified: the load
-// balancer's service, and the documents for cloud-init, which are long.
+// CopySpec makes a copy of a specification that shares only what is never modified: resources, the
+// load balancer's service, what claims are made from, and the documents for cloud-init, which are
+// long.
 func CopySpec(in, out *spec.VirtualMachineSpec) {
 	short := *in
-	short.LoadBalancerService = nil
+	short.LoadBalancerService, short.Resources, short.VM.Disks = nil, nil, nil
 	c := in.CloudInit
 	if c != nil {
 		without := *c
@@ -40,10 +42,24 @@ func CopySpec(in, out *spec.VirtualMachineSpec) {
 		short.CloudInit = &without
 	}
 	short.DeepCopyInto(out)
-	out.LoadBalancerService = in.LoadBalancerService
+	out.LoadBalancerService, out.Resources, out.VM.Disks = in.LoadBalancerService, in.Resources, copyDisks(in.VM.Disks)
 	if c != nil {
 		out.CloudInit.UserData, out.CloudInit.NetworkConfig = c.UserData, c.NetworkConfig
 	}
+}
+
+func copyDisks(in []spec.Disk) []spec.Disk {
+	out := slices.Clone(in)
+	for i := range out {
+		d := &out[i]
+		if d.VolumeClaimTemplate != nil {
+			d.VolumeClaimTemplate = new(*d.VolumeClaimTemplate)
+		}
+		if d.ContainerDisk != nil {
+			d.ContainerDisk = new(*d.ContainerDisk)
+		}
+	}
+	return out
 }
 
 // ForgetFormerImage removes the image that [Defaulted] sets where the manifest names none.

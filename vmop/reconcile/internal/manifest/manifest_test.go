@@ -13,7 +13,7 @@ import (
 // A copy is the same, and shares nothing that is changed in it.
 func TestCopySpec(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		vm := spectest.VirtualMachine().Draw(t, "machine")
+		vm := rapid.OneOf(spectest.VirtualMachine(), spectest.Foreign()).Draw(t, "machine")
 		before := vm.DeepCopy()
 		var out spec.VirtualMachineSpec
 		manifest.CopySpec(&vm.Spec, &out)
@@ -26,8 +26,10 @@ func TestCopySpec(t *testing.T) {
 				out.CloudInit.MetaData[k] = "other"
 			}
 		}
-		out.VM.Disks = append(out.VM.Disks[:0], spec.Disk{})
 		spec.DefaultSpec(&out)
+		spec.Amend(&out)
+		spectest.Class().Draw(t, "class").Spec.Apply(&out)
+		out.VM.Disks = append(out.VM.Disks[:0], spec.Disk{})
 		if !equality.Semantic.DeepEqual(before, vm) {
 			t.Fatalf("%+v became %+v", before, vm)
 		}
