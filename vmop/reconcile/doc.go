@@ -38,9 +38,10 @@
 //     (observation.Starts) and the pods that no cache shows; before one with
 //     [Plan.Releases] it looks for a pod at the API server, and before one with
 //     [Plan.DeletesClaims] at the object itself. With what it finds it decides anew.
-//  4. It executes the actions in their order, up to the first that fails. Each is
-//     bound to the UID and the version in it, and NotFound is success where the
-//     action says so.
+//  4. It executes the actions in their order, up to the first that fails; or one of
+//     the [Batches] after the other, up to one in which something fails, and those of
+//     a batch at once. Each is bound to the UID and the version in it, and NotFound is
+//     success where the action says so.
 //  5. A failure because the observation was old (observation.Stale) is a cause to
 //     look again, after a pause that grows. One that the API server means
 //     (observation.Refused) becomes a [Failure], with how often it happened in a row,

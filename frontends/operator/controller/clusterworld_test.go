@@ -175,7 +175,7 @@ func (w *clusterWorld) start() {
 	if err != nil {
 		panic(err)
 	}
-	x := &executor{client: &modelClient{api: w.api, before: w.fault}, writes: writes, now: now, leads: func() bool { return true }}
+	x := &executor{client: &modelClient{api: w.api, before: w.fault}, writes: writes, now: now, leads: func() bool { return true }, together: w.together}
 	began := w.now
 	w.starts = newStarts(w.live, w.cache, now, func() time.Time { return began })
 	if backup := w.api.top(backupPod); backup != nil {
@@ -234,6 +234,18 @@ func (w *clusterWorld) fault(verb string, k modelKey) (error, bool) {
 		panic(killedOperator{})
 	}
 	return nil, false
+}
+
+// together calls functions in a drawn order.
+func (w *clusterWorld) together(tasks []func()) {
+	for tasks = slices.Clone(tasks); len(tasks) > 0; {
+		i := 0
+		if len(tasks) > 1 && !w.kind {
+			i = w.choose("next", len(tasks))
+		}
+		tasks[i]()
+		tasks = slices.Delete(tasks, i, i+1)
+	}
 }
 
 // serve has an engine look at a subject.

@@ -90,12 +90,12 @@ func (e *engine[S]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	if o.instead != nil {
 		return e.tellOf(ctx, namespace, o, *o.instead, memory)
 	}
-	p, action, err := e.carryOut(ctx, namespace, o, memory)
+	p, failed, err := e.carryOut(ctx, namespace, o, memory)
 	switch {
-	case err != nil && action != nil:
-		return e.failed(ctx, action, err, memory)
 	case err != nil:
 		return ctrl.Result{}, err
+	case len(failed) > 0:
+		return e.failed(ctx, failed, memory)
 	case p.waits:
 		memory.turns++
 		return begun(min(turnDelay<<min(memory.turns, 10), maxTurnDelay)), nil
@@ -112,12 +112,13 @@ func (e *engine[S]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	return e.tellOf(ctx, namespace, o, p.plan, memory)
 }
 
-func (e *engine[S]) carryOut(ctx context.Context, namespace string, o *sight[S], memory *subjectMemory) (p *prepared, failed reconcile.Action, err error) {
+// carryOut returns the plan that it executed up to the batch of the failed actions.
+func (e *engine[S]) carryOut(ctx context.Context, namespace string, o *sight[S], memory *subjectMemory) (p *prepared, failed []executed, err error) {
 	p = &prepared{plan: e.decide(o.snapshot)}
 	if e.prepare != nil {
 		p, err = e.prepare(ctx, o, p.plan, memory)
 		if p.end != nil {
-			defer func() { p.end(err == nil && !p.waits) }()
+			defer func() { p.end(err == nil && len(failed) == 0 && !p.waits) }()
 		}
 		if err != nil || p.waits {
 			return p, nil, err
@@ -128,17 +129,22 @@ func (e *engine[S]) carryOut(ctx context.Context, namespace string, o *sight[S],
 		ctx, cancel = context.WithDeadline(ctx, p.until)
 		defer cancel()
 	}
-	for _, a := range p.plan.Actions {
-		answer, err := e.executor.execute(ctx, namespace, a, memory)
-		if p.answered != nil {
-			p.answered(a, answer, err)
+	for _, batch := range reconcile.Batches(p.plan.Actions) {
+		for _, x := range e.executor.execute(ctx, namespace, batch, memory) {
+			if p.answered != nil {
+				p.answered(x.action, x.answer, x.err)
+			}
+			if x.err != nil {
+				failed = append(failed, x)
+				continue
+			}
+			log.FromContext(ctx).V(1).Info("done", "action", x.action.Target().String())
+			if e.done != nil {
+				e.done(ctx, x.action)
+			}
 		}
-		if err != nil {
-			return p, a, err
-		}
-		log.FromContext(ctx).V(1).Info("done", "action", a.Target().String())
-		if e.done != nil {
-			e.done(ctx, a)
+		if len(failed) > 0 {
+			return p, failed, nil
 		}
 	}
 	return p, nil, nil
@@ -256,18 +262,31 @@ func shortened(note string) string {
 	return note[:end] + more
 }
 
-func (e *engine[S]) failed(ctx context.Context, a reconcile.Action, err error, memory *subjectMemory) (ctrl.Result, error) {
-	t := a.Target()
-	doubted := apierrors.IsAlreadyExists(err) && memory.stale > 0
-	switch {
-	case observation.Stale(err) && !doubted && !unknownResource(err):
-		log.FromContext(ctx).V(1).Info("the observation was old", "action", t.String(), "reason", string(apierrors.ReasonForError(err)))
-		return retryLater(memory), nil
-	case !observation.Refused(err) && !doubted && !unknownResource(err):
-		return ctrl.Result{}, err
+func (e *engine[S]) failed(ctx context.Context, failed []executed, memory *subjectMemory) (ctrl.Result, error) {
+	var unclear error
+	stale := false
+	for _, x := range failed {
+		t := x.action.Target()
+		doubted := apierrors.IsAlreadyExists(x.err) && memory.stale > 0
+		switch {
+		case observation.Stale(x.err) && !doubted && !unknownResource(x.err):
+			log.FromContext(ctx).V(1).Info("the observation was old", "action", t.String(), "reason", string(apierrors.ReasonForError(x.err)))
+			stale = true
+		case !observation.Refused(x.err) && !doubted && !unknownResource(x.err):
+			if unclear == nil {
+				unclear = x.err
+			}
+		default:
+			// The next plan explains it in the status and tries again later.
+			e.refused(ctx, t, x.err, memory)
+		}
 	}
-	// The next plan explains it in the status and tries again later.
-	e.refused(ctx, t, err, memory)
+	switch {
+	case unclear != nil:
+		return ctrl.Result{}, unclear
+	case stale:
+		return retryLater(memory), nil
+	}
 	return ctrl.Result{RequeueAfter: time.Millisecond}, nil
 }
 

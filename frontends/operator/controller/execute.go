@@ -27,38 +27,73 @@ type executor struct {
 	writes *writeCounter
 	now    func() time.Time
 	leads  func() bool
+	// together calls functions that do not depend on each other and returns when all have; nil:
+	// concurrently.
+	together func(tasks []func())
 }
 
-// execute executes one action in a namespace and records in the memory what the caches have yet to
-// show. It returns the object of the answer, if there is one.
-func (e *executor) execute(ctx context.Context, namespace string, a reconcile.Action, memory *subjectMemory) (client.Object, error) {
-	t := a.Target()
+// execute executes the actions of a batch in a namespace, all of them whatever fails, and records
+// in the memory what the caches have yet to show. It returns what became of each.
+func (e *executor) execute(ctx context.Context, namespace string, batch []reconcile.Action, memory *subjectMemory) []executed {
+	out := make([]executed, len(batch))
+	tasks := make([]func(), len(batch))
+	for i, a := range batch {
+		out[i].action = a
+		tasks[i] = func() { out[i].answer, out[i].err = e.attempt(ctx, namespace, a) }
+	}
+	if e.together != nil {
+		e.together(tasks)
+	} else {
+		together(tasks)
+	}
+	for i := range out {
+		e.record(namespace, &out[i], memory)
+	}
+	return out
+}
+
+// executed is an action with the object of the API server's answer, if there is one, or with what
+// failed.
+type executed struct {
+	action reconcile.Action
+	answer client.Object
+	err    error
+}
+
+func (e *executor) attempt(ctx context.Context, namespace string, a reconcile.Action) (client.Object, error) {
 	if !e.leads() {
 		return nil, errNotLeading
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	answer, err := e.send(ctx, namespace, a)
+	t := a.Target()
 	e.writes.count(t.Verb, t.Kind, err)
-	if apierrors.IsNotFound(err) && mayBeGone(a) && !unknownResource(err) {
-		return nil, nil
+	return answer, err
+}
+
+func (e *executor) record(namespace string, x *executed, memory *subjectMemory) {
+	t := x.action.Target()
+	if apierrors.IsNotFound(x.err) && mayBeGone(x.action) && !unknownResource(x.err) {
+		x.answer, x.err = nil, nil
+		return
 	}
-	if err != nil {
-		if apierrors.IsAlreadyExists(err) {
+	if x.err != nil {
+		if apierrors.IsAlreadyExists(x.err) {
 			memory.doubt(object{t.Kind, t.Name})
 		}
-		return nil, fmt.Errorf("%s in namespace %s: %w", t, namespace, err)
+		x.answer, x.err = nil, fmt.Errorf("%s in namespace %s: %w", t, namespace, x.err)
+		return
 	}
 	delete(memory.failures, t)
 	w := written{at: e.now()}
-	if d := deletionOf(namespace, a); d != nil {
+	if d := deletionOf(namespace, x.action); d != nil {
 		w.uid = d.uid
 	} else {
-		w.uid, w.version = answer.GetUID(), answer.GetResourceVersion()
+		w.uid, w.version = x.answer.GetUID(), x.answer.GetResourceVersion()
 	}
 	kind, _, _ := strings.Cut(t.Kind, "/") // without the subresource
 	memory.wrote(object{kind, t.Name}, w)
-	return answer, nil
 }
 
 func mayBeGone(a reconcile.Action) bool {

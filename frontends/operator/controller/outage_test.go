@@ -488,7 +488,7 @@ func TestATermIsOverByTheClock(t *testing.T) {
 	}
 	now = now.Add(time.Hour)
 	e := &executor{leads: l.is}
-	if _, err := e.execute(t.Context(), "", reconcile.DeletePod{Name: "a"}, &subjectMemory{}); !errors.Is(err, errNotLeading) {
+	if _, err := e.attempt(t.Context(), "", reconcile.DeletePod{Name: "a"}); !errors.Is(err, errNotLeading) {
 		t.Errorf("got %v", err)
 	}
 }

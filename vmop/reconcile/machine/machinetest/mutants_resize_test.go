@@ -115,7 +115,7 @@ func resizingMutants() []mutant {
 			},
 		},
 		{
-			fault: "a guest does not get more processors", promise: "a guest has what it is to have", or: "the world comes to rest",
+			fault: "a guest does not get more processors", promise: "a guest has what it is to have", or: "the world comes to rest; what waits for a pod is not shown as reached",
 			before: func(s *machine.Snapshot) {
 				if s.ConfigMap != nil {
 					pretendConfig(s)

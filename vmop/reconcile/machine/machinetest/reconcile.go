@@ -1,6 +1,8 @@
 package machinetest
 
 import (
+	"slices"
+
 	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/spec"
@@ -47,38 +49,20 @@ func (w *world) reconcile(faults bool) reconcile.Plan {
 	if faults {
 		until = w.choose("killed after", 2*until+2)
 	}
-	for i, a := range p.Actions {
-		if i == until {
-			w.note("the operator is killed")
+	executed := 0
+	for _, batch := range reconcile.Batches(p.Actions) {
+		failed := false
+		for _, a := range w.inAnyOrder(batch, faults) {
+			if executed == until {
+				w.note("the operator is killed")
+				return untold(p)
+			}
+			executed++
+			failed = !w.execute(a, faults) || failed
+		}
+		if failed {
 			return untold(p)
 		}
-		r := done
-		if w.forbidden[a.Target().Kind] {
-			r = refused
-		}
-		if faults {
-			r = []result{done, done, done, done, done, stale, refused, lost, lost}[w.choose("fault", 9)]
-		}
-		infeasible := false
-		if r == done || r == lost && w.choose("effect", 2) == 0 {
-			got := w.act(a)
-			infeasible = got == refused
-			w.wrote(a)
-			w.note("%s%s", a.Target(), map[result]string{done: "", stale: ": the snapshot was old", refused: ": the node is too small"}[got])
-			if r == done {
-				r = got
-			}
-		} else {
-			w.note("%s: fails", a.Target())
-		}
-		if r == done {
-			delete(w.failures, a.Target())
-			continue
-		}
-		if r == refused {
-			w.refuse(a.Target(), infeasible)
-		}
-		return untold(p)
 	}
 	if until <= len(p.Actions) {
 		return untold(p)
@@ -93,6 +77,49 @@ func (w *world) reconcile(faults bool) reconcile.Plan {
 		w.told(e, latest)
 	}
 	return p
+}
+
+// inAnyOrder returns the actions of a batch in a drawn order.
+func (w *world) inAnyOrder(batch []reconcile.Action, draw bool) []reconcile.Action {
+	if len(batch) == 1 || !draw {
+		return batch
+	}
+	var out []reconcile.Action
+	for rest := slices.Clone(batch); len(rest) > 0; {
+		i := w.choose("next", len(rest))
+		out, rest = append(out, rest[i]), slices.Delete(rest, i, i+1)
+	}
+	return out
+}
+
+// execute reports whether an action was done.
+func (w *world) execute(a reconcile.Action, faults bool) bool {
+	r := done
+	if w.forbidden[a.Target().Kind] {
+		r = refused
+	}
+	if faults {
+		r = []result{done, done, done, done, done, stale, refused, lost, lost}[w.choose("fault", 9)]
+	}
+	infeasible := false
+	if r == done || r == lost && w.choose("effect", 2) == 0 {
+		got := w.act(a)
+		infeasible = got == refused
+		w.wrote(a)
+		w.note("%s%s", a.Target(), map[result]string{done: "", stale: ": the snapshot was old", refused: ": the node is too small"}[got])
+		if r == done {
+			r = got
+		}
+	} else {
+		w.note("%s: fails", a.Target())
+	}
+	switch r {
+	case done:
+		delete(w.failures, a.Target())
+	case refused:
+		w.refuse(a.Target(), infeasible)
+	}
+	return r == done
 }
 
 // writeStatuses reports whether all statuses were written.
