@@ -46,6 +46,9 @@ const (
 	// tellAfter is how long an outage lasts before it is logged; a shorter one is logged at its
 	// end, in one line. Reading the log by kubectl needs the API server, too.
 	tellAfter = 2 * time.Minute
+	// recovers is how long a client may remark on watches after an outage: that one has ended
+	// within a second was seen after ten.
+	recovers = 30 * time.Second
 )
 
 // apiServer tracks whether the API server can be reached: every request shows it, and while none is
@@ -452,8 +455,16 @@ func (w *stoppedWatch) Stop() {
 	w.Interface.Stop()
 }
 
+// isRecovering reports whether the API server is away, or is back for so short a time that watches
+// may end at once: it serves them before it has all that they need.
+func (s *apiServer) isRecovering() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.away.IsZero() || !s.back.IsZero() && s.now().Sub(s.back) < recovers
+}
+
 // quiet wraps a logger to suppress what fails because the API server is away; of a client,
-// everything is suppressed then.
+// everything is suppressed then, and remarks until the API server has recovered.
 func (s *apiServer) quiet(log logr.Logger, client bool) logr.Logger {
 	if log.GetSink() == nil {
 		return log
@@ -472,7 +483,7 @@ func (q *quietSink) Init(logr.RuntimeInfo) {}
 
 // Info implements [logr.LogSink].
 func (q *quietSink) Info(level int, msg string, kv ...any) {
-	if q.client && q.server.isAway() {
+	if q.client && q.server.isRecovering() {
 		q.server.suppressed.Add(1)
 		return
 	}
