@@ -45,8 +45,8 @@ type work struct {
 	key
 }
 
-// workersOf is how much is done at once of a kind: as much as the operator does of machines, but
-// runners that report their ends do not wait for each other.
+// workersOf is how much is done at once of a kind: more than the operator does of machines, which so
+// does not wait for it, and runners that report their ends do not wait for each other.
 var workersOf = [3]int{16, 16, 64}
 
 func newStandIn(kube kubernetes.Interface, vms dynamic.NamespaceableResourceInterface) *standIn {

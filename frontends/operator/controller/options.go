@@ -47,5 +47,7 @@ type LeaderElection struct {
 }
 
 // DefaultConcurrency is the default number of concurrent reconciliations of machines, which mostly
-// wait for the API server. One namespace has half of it at most.
-const DefaultConcurrency = 16
+// wait for the API server, for up to eight writes at once each. One namespace has half of it at
+// most. With more, machines are not there sooner, and others wait longer for the API server: see
+// docs/scale.md.
+const DefaultConcurrency = 8
