@@ -98,6 +98,17 @@ func TestAnOutageIsOneLine(t *testing.T) {
 		if text := lines.String(); strings.Contains(text, "very short") || !strings.Contains(text, "something else") || !strings.Contains(text, "another watch") {
 			t.Errorf("later:\n%s", text)
 		}
+		lines.Reset()
+		real.set(true)
+		s.failed(errors.New("connection refused"))
+		synctest.Wait()
+		client.Info("a watch ended")
+		real.set(false)
+		time.Sleep(2 * probePause)
+		synctest.Wait()
+		if text := lines.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "suppressedLines=1 ") && !strings.HasSuffix(text, "suppressedLines=1\n") {
+			t.Errorf("the next outage:\n%s", text)
+		}
 		end()
 		s.wait()
 	})

@@ -46,8 +46,8 @@ const (
 	// tellAfter is how long an outage lasts before it is logged; a shorter one is logged at its
 	// end, in one line. Reading the log by kubectl needs the API server, too.
 	tellAfter = 2 * time.Minute
-	// recovers is how long a client may remark on watches after an outage: that one has ended
-	// within a second was seen after ten.
+	// recovers is how long after an outage remarks of clients are suppressed: that a watch had
+	// ended within a second was seen after ten.
 	recovers = 30 * time.Second
 )
 
@@ -183,6 +183,7 @@ func (s *apiServer) failed(err error) {
 		return
 	}
 	s.away = s.now()
+	s.suppressed.Store(0) // remarks since the last outage are none of this one
 	s.notify()
 	s.probes.Go(func() { s.look(s.ctx, err) })
 }
