@@ -18,7 +18,6 @@ type Base struct {
 	Image name.Digest
 }
 
-// tagged returns the image with the tag of its name.
 func (b Base) tagged() (name.Tag, error) {
 	_, tag, is := strings.Cut(b.Name, ":")
 	if !is {

@@ -232,7 +232,6 @@ func (s *standIn) reported(k key) bool {
 	return !s.runs[k].IsZero()
 }
 
-// report reports as a machine's runner does.
 func (s *standIn) report(ctx context.Context, k key, running bool) error {
 	status, state, reason := map[string]any{"cpus": 0, "ram": "0"}, metav1.ConditionFalse, spec.ReasonVMStopped
 	if running {

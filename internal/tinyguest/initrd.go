@@ -35,7 +35,6 @@ func guestKey(s source) string {
 	return key(parts...)
 }
 
-// compileInit builds the guest's init in dir.
 func compileInit(ctx context.Context, dir string) ([]byte, error) {
 	if _, err := exec.LookPath("gcc"); err != nil {
 		return nil, fmt.Errorf("gcc is needed to build it, \"make deps\" installs it: %w", err)

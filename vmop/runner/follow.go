@@ -77,7 +77,6 @@ func (f *follower) responds(ctx context.Context) bool {
 	return !errors.Is(err, context.DeadlineExceeded)
 }
 
-// reportHanging reports that QEMU does not answer.
 func (f *follower) reportHanging() {
 	before := f.e.State().Conditions
 	c := live.Condition{

@@ -220,7 +220,6 @@ func (w machineLook) podsBeside(vm *spec.VirtualMachine, attachments []spec.Virt
 	return out
 }
 
-// portPods returns the pods that have the ports of a node that a pod waits for.
 func (w machineLook) portPods(pod *corev1.Pod) []corev1.Pod {
 	var out []corev1.Pod
 	for _, port := range machinekind.ContendedPorts(pod) {

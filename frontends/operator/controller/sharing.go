@@ -71,7 +71,6 @@ func (s *sharing) list(list corev1.ResourceList) corev1.ResourceList {
 	return shared(s, s.amounts, key, list)
 }
 
-// shared returns a map that is equal to m, as its key says.
 func shared[M ~map[K]V, K comparable, V any](s *sharing, known map[string]M, key string, m M) M {
 	if len(m) == 0 {
 		return m

@@ -69,7 +69,6 @@ func (w *withdrawer) Start(ctx context.Context) error {
 	return nil
 }
 
-// withdraw removes the claim from a ConfigMap, if it is still there.
 func (w *withdrawer) withdraw(ctx context.Context, e *executor, cm *corev1.ConfigMap) {
 	for {
 		a := machinekind.Withdraw(cm, w.operator)

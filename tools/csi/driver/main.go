@@ -231,7 +231,6 @@ func copied(ctx context.Context, from, to string) error {
 	return run(ctx, "cp", "-a", "--sparse=always", "--reflink=auto", from, to)
 }
 
-// run runs a command of the node.
 func run(ctx context.Context, name string, args ...string) error {
 	if out, err := exec.CommandContext(ctx, name, args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, out)

@@ -297,7 +297,6 @@ func certificates(source *tree.Node) string {
 	return string(pem)
 }
 
-// lookUp finds an object of a kind in all; nil if there is none.
 func lookUp(all []spec.Object, kind, namespace, name string) (*tree.Node, error) {
 	for i := range all {
 		o := &all[i]

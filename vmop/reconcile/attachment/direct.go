@@ -58,7 +58,6 @@ func (d *decision) connect() {
 	d.not(spec.AttachmentInProgress, conditions.ReasonAttachmentRequestSent, "machine %s is told: its pod has the volume", d.a.Spec.VirtualMachineName)
 }
 
-// directly handles a disk whose volume the machine's pod has.
 func (d *decision) directly() {
 	r, machine := d.report(), d.a.Spec.VirtualMachineName
 	switch {

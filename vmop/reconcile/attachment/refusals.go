@@ -87,7 +87,6 @@ func (d *decision) machine() *refusal {
 	return nil
 }
 
-// mentioned refuses a disk that the machine has in its manifest.
 func (d *decision) mentioned() *refusal {
 	if d.s.Machine == nil || objects.OwnsAttachment(d.s.Machine, d.a) {
 		return nil // the latter is how it has the disk until its next start

@@ -129,7 +129,6 @@ func conditionType(key string) string {
 	return named.Type
 }
 
-// isAuthor reports whether a manager may write a part of the status.
 func isAuthor(part, manager string) bool {
 	t, isCondition := strings.CutPrefix(part, "conditions/")
 	switch {
@@ -151,7 +150,6 @@ type believedParts struct {
 	known  bool
 }
 
-// parts appends the believed parts to a list.
 func (a Authors) parts(list []string) believedParts {
 	believed, _, known := strings.Cut(string(a), "|")
 	for p := range strings.SplitSeq(believed, ",") {

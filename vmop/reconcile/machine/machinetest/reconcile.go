@@ -79,7 +79,6 @@ func (w *world) reconcile(faults bool) reconcile.Plan {
 	return p
 }
 
-// inAnyOrder returns the actions of a batch in a drawn order.
 func (w *world) inAnyOrder(batch []reconcile.Action, draw bool) []reconcile.Action {
 	if len(batch) == 1 || !draw {
 		return batch
