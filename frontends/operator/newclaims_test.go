@@ -1,16 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -89,25 +87,17 @@ func TestMachineWithNewDisks(tt *testing.T) {
 // addsFinalizers has the API server add the finalizer to what is created in the namespace.
 func (t *test) addsFinalizers() {
 	t.Helper()
-	data, err := os.ReadFile("../../deploy/components/finalizer-at-creation/policy.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const binds = "  policyName: vmop-finalizer\n"
-	if !bytes.Contains(data, []byte(binds)) {
-		t.Fatalf("the binding has no %q", binds)
-	}
-	here := binds + "  matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: " + t.namespace + "}}}\n"
-	file := filepath.Join(t.TempDir(), "policy.yaml")
-	if err := os.WriteFile(file, bytes.Replace(data, []byte(binds), []byte(here), 1), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := cluster.Kubectl(t.Context(), "apply", "--warnings-as-errors", "-f", file); err != nil {
+	const policy = "../../deploy/finalizer-policy.yaml"
+	if _, err := cluster.Kubectl(t.Context(), "apply", "--warnings-as-errors", "-f", policy); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if _, err := cluster.Kubectl(context.Background(), "delete", "-f", file); err != nil {
+		if _, err := cluster.Kubectl(context.Background(), "delete", "-f", policy); err != nil {
 			t.Error(err)
 		}
 	})
+	if _, err := cluster.Kubectl(t.Context(), "create", "rolebinding", names.OperatorBinding, "-n", t.namespace,
+		"--clusterrole=vmop-operator-machines", "--serviceaccount=vmop-system:vmop-operator"); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/vmop/sdk/internal/controlplane"
 	"github.com/vmop/sdk/vmop/spec"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -33,7 +32,7 @@ func main() {
 	machines := flag.Int("machines", 1000, "how many machines, `N`")
 	outage := flag.Duration("outage", time.Minute, "how long the API server is away")
 	only := flag.String("steps", "", "the `STEPS` to measure after the first, separated by commas, such as stop,outage, default: all")
-	policy := flag.String("policy", "", "a `FILE` that is applied with the definitions, such as deploy/components/finalizer-at-creation/policy.yaml")
+	policy := flag.String("policy", "deploy/finalizer-policy.yaml", "the `FILE` with the policy by which machines have the finalizer from their creation, none if empty")
 	requests := flag.Bool("requests", false, "print, too, what the API server was asked for, by verb and resource")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -95,6 +94,11 @@ func (l *load) run(ctx context.Context, n int, outage time.Duration, wanted []st
 	}
 	for _, args := range apply {
 		if _, err := plane.Kubectl(ctx, args...); err != nil {
+			return err
+		}
+	}
+	if l.policy != "" {
+		if err := l.awaitPolicy(ctx); err != nil {
 			return err
 		}
 	}
@@ -161,16 +165,18 @@ func keysOf(prefix string, n, namespaces int) []key {
 	return out
 }
 
+func namespacesOf(keys []key) map[string]bool {
+	out := map[string]bool{}
+	for _, k := range keys {
+		out[k.namespace] = true
+	}
+	return out
+}
+
 // give creates machines and retries until it succeeds.
 func (l *load) give(ctx context.Context, keys []key, workers int) error {
-	seen := map[string]bool{}
-	for _, k := range keys {
-		if seen[k.namespace] {
-			continue
-		}
-		seen[k.namespace] = true
-		_, err := l.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: k.namespace}}, metav1.CreateOptions{})
-		if err != nil && !apierrors.IsAlreadyExists(err) {
+	for namespace := range namespacesOf(keys) {
+		if err := l.prepare(ctx, namespace); err != nil {
 			return err
 		}
 	}
@@ -344,14 +350,17 @@ func (l *load) outage(ctx context.Context, n int, away time.Duration) error {
 	text, _ := os.ReadFile(l.log)
 	l.rest()
 	l.plane.StopAPIServer()
+	down := time.Now()
 	time.Sleep(away)
 	if err := l.plane.StartAPIServer(ctx); err != nil {
 		return err
 	}
 	up, sent := time.Now(), l.operator.counts().requests
-	had := l.pods(ctx, "out-")
-	for l.pods(ctx, "out-") <= had && ctx.Err() == nil {
+	// An API server that has just started may refuse what it is asked. Times of creation are whole
+	// seconds, and the API server is away for longer.
+	for n := 0; n == 0 && ctx.Err() == nil; {
 		time.Sleep(100 * time.Millisecond)
+		n, _ = l.pods(ctx, keys, down)
 	}
 	goesOn := time.Since(up)
 	var err error
@@ -374,17 +383,21 @@ func (l *load) outage(ctx context.Context, n int, away time.Duration) error {
 	return err
 }
 
-func (l *load) pods(ctx context.Context, prefix string) (n int) {
-	list, err := l.kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{ResourceVersion: "0"})
-	if err != nil {
-		return 0
-	}
-	for i := range list.Items {
-		if strings.HasPrefix(list.Items[i].Namespace, prefix) {
-			n++
+// pods returns how many pods there are in the namespaces of these machines that were created after
+// a time. It lists no others, which would add load to an API server that has just started.
+func (l *load) pods(ctx context.Context, keys []key, after time.Time) (n int, err error) {
+	for namespace := range namespacesOf(keys) {
+		list, err := l.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			return 0, err
+		}
+		for i := range list.Items {
+			if list.Items[i].CreationTimestamp.After(after) {
+				n++
+			}
 		}
 	}
-	return n
+	return n, nil
 }
 
 // neighbour measures twenty machines of a namespace alone, during a mass creation in another, and
@@ -401,7 +414,11 @@ func (l *load) neighbour(ctx context.Context, n int) error {
 	if err := l.patch(ctx, many, stopped); err != nil {
 		return err
 	}
-	if _, err := l.quiet(ctx, func() bool { return l.standIn.having(l.standIn.runs, many) == 0 && l.pods(ctx, "many-") == 0 }); err != nil {
+	ended := func() bool {
+		n, err := l.pods(ctx, many, time.Time{})
+		return err == nil && n == 0 && l.standIn.having(l.standIn.runs, many) == 0
+	}
+	if _, err := l.quiet(ctx, ended); err != nil {
 		return err
 	}
 	return l.goodBeside(ctx, n, "started", run, func() error { return l.patch(ctx, many, started) })
