@@ -327,8 +327,14 @@ func (s *Starts) Made() []Made {
 // Shown records that the caches show a pod, or a later one, or that it was deleted.
 func (s *Starts) Shown(uid string) { delete(s.made, uid) }
 
-// Idle reports whether nothing has to be remembered of the namespace.
+// Idle drops the looks that no start may rely on any more, and reports whether nothing has to be
+// remembered of the namespace.
 func (s *Starts) Idle(now time.Time) bool {
+	for i, l := range s.last {
+		if !recent(now, l) {
+			s.last[i] = nil
+		}
+	}
 	for c, t := range s.taken {
 		if !t.over(now) {
 			return false
@@ -347,7 +353,7 @@ func (s *Starts) Idle(now time.Time) bool {
 		}
 		delete(s.left, c)
 	}
-	return !s.looking && len(s.awaited) == 0 && (s.known.IsZero() || now.Sub(s.known) > knownAge) && !recent(now, s.last[0]) && !recent(now, s.last[1])
+	return !s.looking && len(s.awaited) == 0 && (s.known.IsZero() || now.Sub(s.known) > knownAge) && s.last[0] == nil && s.last[1] == nil
 }
 
 func recent(now time.Time, l *Look) bool { return l != nil && now.Sub(l.Began) <= lookAge }

@@ -431,6 +431,22 @@ func TestLooksAreShared(t *testing.T) {
 	}
 }
 
+// A look has all pods of a namespace, thousands where many machines start, and is not kept for
+// longer than a start may rely on it, though the namespace is not idle.
+func TestOldLooksAreDropped(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	var s Starts
+	for _, whole := range []bool{true, false} {
+		s.Looked(&Look{Whole: whole, Began: now, Pods: []Pod{{Name: "other"}}})
+	}
+	if s.Idle(now.Add(lookAge)); s.last[0] == nil || s.last[1] == nil {
+		t.Error("a look that starts may rely on is dropped")
+	}
+	if s.Idle(now.Add(lookAge + 1)); s.last[0] != nil || s.last[1] != nil {
+		t.Errorf("looks are kept: %v", s.last)
+	}
+}
+
 // The claims of a machine that comes into being are known to be used by nobody, and
 // no request asks for it.
 func TestNewClaimsNeedNoLook(t *testing.T) {
