@@ -69,6 +69,7 @@ metadata:
 namespace: machines
 resources: [DEPLOY/runner, DEPLOY/image-repository]
 `)
+	heldFromCreation(t)
 }
 
 // theOperator is a user's kustomization, with the images of the node.
@@ -105,6 +106,23 @@ func gone(t *testing.T, object string) {
 func claims(t *testing.T) string {
 	t.Helper()
 	return kubectl(t, "get", "pvc", "-n", namespace, "-l", names.LabelInstance+"=tiny", "-o", "jsonpath={.items[*].metadata.name}")
+}
+
+// heldFromCreation waits until the API server adds the finalizer to machines that are created. It
+// refuses them for some seconds after the definitions are new, until it has read them.
+func heldFromCreation(t *testing.T) {
+	t.Helper()
+	began := time.Now()
+	eventually(t, "machines are held from their creation", func() error {
+		got, err := theNode.Kubectl(t.Context(), "create", "--dry-run=server", "-f", "machine.yaml", "-o", "jsonpath={.metadata.finalizers}")
+		if err == nil && !strings.Contains(got, names.FinalizerMachine) {
+			err = fmt.Errorf("the finalizers are %q", got)
+		}
+		if err != nil {
+			t.Logf("after %s: %v", time.Since(began), err)
+		}
+		return err
+	})
 }
 
 // The life of a machine in a cluster, as its user sees it: applied, booted,
