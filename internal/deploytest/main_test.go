@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/vmop/sdk/internal/controlplane"
+	"github.com/vmop/sdk/vmop/names"
 )
 
 var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
@@ -84,7 +85,29 @@ func install(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return awaitMachines(ctx, dir)
+}
+
+// awaitMachines waits until machines can be created: the API server refuses what a mutating policy
+// concerns until it has read the new definitions.
+func awaitMachines(ctx context.Context, dir string) error {
+	file := filepath.Join(dir, "machine.yaml")
+	text := "apiVersion: vmoperator.jdrupes.org/v1\nkind: VirtualMachine\nmetadata: {name: tried, namespace: default}\nspec: {vm: {maximumCpus: 1, maximumRam: 1Gi}}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		return err
+	}
+	for end := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+		got, err := cluster.Kubectl(ctx, "create", "--dry-run=server", "-f", file, "-o", "jsonpath={.metadata.finalizers}")
+		if err == nil {
+			if strings.Contains(got, names.FinalizerMachine) {
+				return nil
+			}
+			err = fmt.Errorf("a new machine has the finalizers %q", got)
+		}
+		if time.Now().After(end) {
+			return err
+		}
+	}
 }
 
 // overlay writes a user's kustomization, in which deploy is a folder beside it.

@@ -31,8 +31,8 @@ func (l *load) prepare(ctx context.Context, name string) error {
 	return nil
 }
 
-// awaitPolicy waits until machines have the finalizer from their creation, which takes some
-// seconds after the policy was created.
+// awaitPolicy waits until machines have the finalizer from their creation. The API server refuses
+// them for some seconds, until it has read the new definitions.
 func (l *load) awaitPolicy(ctx context.Context) error {
 	const namespace = "policy"
 	if err := l.prepare(ctx, namespace); err != nil {
@@ -42,14 +42,16 @@ func (l *load) awaitPolicy(ctx context.Context) error {
 		u := (&unstructured.Unstructured{Object: l.template}).DeepCopy()
 		u.SetName("tried")
 		made, err := l.vms.Namespace(namespace).Create(ctx, u, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		if err != nil {
+		if err == nil {
+			if slices.Contains(made.GetFinalizers(), names.FinalizerMachine) {
+				return nil
+			}
+			err = fmt.Errorf("machines have the finalizers %q", made.GetFinalizers())
+		} else if !apierrors.IsServiceUnavailable(err) {
 			return err
 		}
-		if slices.Contains(made.GetFinalizers(), names.FinalizerMachine) {
-			return nil
-		}
 		if time.Now().After(end) {
-			return fmt.Errorf("machines have the finalizers %q a minute after policy %s was created", made.GetFinalizers(), l.policy)
+			return fmt.Errorf("policy %s: %w", l.policy, err)
 		}
 	}
 }
