@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/changes"
 	"github.com/vmop/sdk/vmop/reconcile/machine"
@@ -143,10 +142,6 @@ func (w *world) createVM() {
 	w.waited = map[waitingSince]*waiting{}
 	w.asked, w.off = asked{}, asked{}
 	w.upsets++
-	// deploy/finalizer-policy.yaml has the API server add it.
-	if w.choose("is held from its creation", 2) == 1 {
-		vm.Finalizers = []string{names.FinalizerMachine}
-	}
 	if w.policies && w.choose("has a policy", 3) > 0 {
 		vm.Spec.RunPolicy = runPolicies[w.choose("policy", len(runPolicies))]
 	}
