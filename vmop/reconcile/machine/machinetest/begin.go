@@ -35,6 +35,18 @@ func newNamesWorld(choose func(string, int) int, decide func(machine.Snapshot) r
 	return w
 }
 
+// newHeldWorld has machines with the finalizer from their creation on, as from
+// deploy/finalizer-policy.yaml.
+func newHeldWorld(choose func(string, int) int, decide func(machine.Snapshot) reconcile.Plan) *world {
+	w := newWorld(choose, decide)
+	w.held = true
+	vm := get[*spec.VirtualMachine](w, theVM)
+	vm.Finalizers = []string{names.FinalizerMachine}
+	w.put(theVM, vm)
+	w.observeAll()
+	return w
+}
+
 func newWorld(choose func(string, int) int, decide func(machine.Snapshot) reconcile.Plan) *world {
 	w := &world{
 		choose: choose, decide: decide, now: worldBegins,

@@ -64,8 +64,12 @@ var (
 	// has one writer, the machine goes on, and finally it has what its manifest has.
 	hotWorld = worldKind{"hot", newHotWorld, (*world).plugs, 20, 60}
 
+	// A machine that the API server holds from its creation is treated like one that the operator
+	// holds itself, without a write to that end.
+	heldWorld = worldKind{"held", newHeldWorld, (*world).live, 50, 200}
+
 	worldKinds = []worldKind{
-		machinesWorld, policiesWorld, resizingWorld, claimsWorld, deletionWorld, labelsWorld, orphansWorld, classesWorld, userDataWorld, documentsWorld, namesWorld, hotWorld,
+		machinesWorld, policiesWorld, resizingWorld, claimsWorld, deletionWorld, labelsWorld, orphansWorld, classesWorld, userDataWorld, documentsWorld, namesWorld, hotWorld, heldWorld,
 	}
 )
 

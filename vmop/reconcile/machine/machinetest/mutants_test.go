@@ -136,6 +136,7 @@ func allFaults() map[string]faults {
 		"machines": {machineMutants(), 400}, "policies": {policyMutants(), 400}, "resizing": {resizingMutants(), 400}, "claims": {claimMutants(), 400},
 		"deletion": {deletionMutants(), 600}, "labels": {labelMutants(), 400}, "orphans": {orphanMutants(), 600}, "classes": {classMutants(), 400},
 		"user data": {userDataMutants(), 400}, "documents": {documentMutants(), 400}, "names": {nameMutants(), 400}, "hot": {hotMutants(), 400},
+		"held": {heldMutants(), 400},
 	}
 }
 

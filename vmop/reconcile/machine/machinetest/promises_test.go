@@ -29,6 +29,7 @@ func TestPromisesOfDeletion(t *testing.T)           { hold(t, &deletionWorld) }
 func TestPromisesOfClasses(t *testing.T)            { hold(t, &classesWorld) }
 func TestPromisesOfDisksThatComeAndGo(t *testing.T) { hold(t, &hotWorld) }
 func TestPromisesOfNames(t *testing.T)              { hold(t, &namesWorld) }
+func TestPromisesOfHeldMachines(t *testing.T)       { hold(t, &heldWorld) }
 func TestPromisesOfUserData(t *testing.T)           { hold(t, &userDataWorld) }
 func TestPromisesOfDocuments(t *testing.T)          { hold(t, &documentsWorld) }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vmop/sdk/vmop/names"
 	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/changes"
 	"github.com/vmop/sdk/vmop/reconcile/machine"
@@ -53,6 +54,7 @@ type world struct {
 	waits      map[string]*waiting // the status's waits by condition
 	waited     map[waitingSince]*waiting
 	named      bool                 // pods may have any names
+	held       bool                 // the API server adds the finalizer to new machines
 	seconds    map[types.UID]bool   // pods that users have created beside those of the machine
 	classes    bool                 // there are classes
 	exports    bool                 // disks are plugged and unplugged
@@ -142,6 +144,9 @@ func (w *world) createVM() {
 	w.waited = map[waitingSince]*waiting{}
 	w.asked, w.off = asked{}, asked{}
 	w.upsets++
+	if w.held {
+		vm.Finalizers = []string{names.FinalizerMachine}
+	}
 	if w.policies && w.choose("has a policy", 3) > 0 {
 		vm.Spec.RunPolicy = runPolicies[w.choose("policy", len(runPolicies))]
 	}

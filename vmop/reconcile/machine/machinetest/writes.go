@@ -25,7 +25,8 @@ func (w *world) setFinalizers(a reconcile.SetFinalizers) result {
 	if vm.UID != a.UID || vm.ResourceVersion != a.ResourceVersion {
 		return stale
 	}
-	if a.Releases != (vm.DeletionTimestamp != nil) || slices.Contains(a.Finalizers, names.FinalizerMachine) == a.Releases {
+	held := slices.Contains(vm.Finalizers, names.FinalizerMachine)
+	if a.Releases != held || a.Releases != (vm.DeletionTimestamp != nil) || slices.Contains(a.Finalizers, names.FinalizerMachine) == a.Releases {
 		w.violated("a machine is held while it is there", "%+v", a)
 	}
 	vm.Finalizers = a.Finalizers
