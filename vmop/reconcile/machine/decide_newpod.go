@@ -47,7 +47,10 @@ func (d *decision) plainPod() *corev1.Pod {
 }
 
 func (d *decision) podInput() objects.PodInput {
-	in := objects.PodInput{Disks: d.disks, RunnerDataClaim: d.runnerData().name, VolumeModes: d.modes, Limited: d.limited(), TakeOver: d.takesOver(), DeviceGroups: d.stored.DeviceGroups, Certificate: d.certificate, UserData: d.userData}
+	in := objects.PodInput{Disks: d.disks, VolumeModes: d.modes, Limited: d.limited(), TakeOver: d.takesOver(), DeviceGroups: d.stored.DeviceGroups, Certificate: d.certificate, UserData: d.userData}
+	if len(d.claims) > 0 { // not those of a machine that is invalid or unstartable
+		in.RunnerDataClaim = d.runnerData().name
+	}
 	if d.secret != nil {
 		in.DisplaySecret = d.secret.Name
 	}

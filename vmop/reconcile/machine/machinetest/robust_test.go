@@ -1,6 +1,7 @@
 package machinetest
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,8 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
+	"github.com/vmop/sdk/vmop/spec/spectest"
+	"pgregory.net/rapid"
 )
 
 func TestNoMachineIsNoPanic(t *testing.T) {
@@ -43,6 +46,42 @@ func TestTimesOfTheFuture(t *testing.T) {
 	if p := machine.Decide(s); !p.StartsPod() {
 		t.Errorf("an end in the future delays the next start: %+v", p)
 	}
+}
+
+// What ended a pod is noted also when its machine has become invalid since, whatever stands in
+// the manifest: nothing that a decision is made from later is needed for that.
+func TestEndsOfInvalidMachines(t *testing.T) {
+	begun := running(t, func(vm *spec.VirtualMachine) {
+		vm.Spec.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceMemory: quantity("1Gi")}}
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		foreign := rapid.OneOf(spectest.Foreign(), rapid.Just(invalid())).Draw(t, "machine")
+		state := corev1.ContainerStateTerminated{ExitCode: 137, FinishedAt: metav1.NewTime(begun.now)}
+		state.Reason = rapid.SampledFrom([]string{"OOMKilled", "Error", "Completed"}).Draw(t, "reason")
+		state.Message = rapid.SampledFrom([]string{"", qemuKilled()}).Draw(t, "told")
+		settings := rapid.SampledFrom([]objects.Settings{{}, begun.settings}).Draw(t, "settings")
+		p := begun.decided(func(s *machine.Snapshot) {
+			s.VM = s.VM.DeepCopy()
+			s.VM.Spec, s.Settings = foreign.Spec, settings
+			s.VM.Spec.DeletionPolicy = ""
+			s.VM.Generation++
+			pod := s.Pod().DeepCopy()
+			pod.Status.Phase = corev1.PodFailed
+			pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &state}
+			setPod(s, pod)
+		})
+		noted := slices.ContainsFunc(p.Statuses, func(st reconcile.StatusApply) bool { return st.Status["lastEnd"] != nil })
+		if !noted {
+			t.Fatalf("the end is not noted: %+v", p)
+		}
+	})
+}
+
+func invalid() *spec.VirtualMachine {
+	vm := &spec.VirtualMachine{}
+	vm.Spec.VM.State = spec.StateRunning
+	vm.Spec.VM.MaximumCPUs = new(int32(-1))
+	return vm
 }
 
 // Only a ConfigMap that the machine owns is read.
