@@ -668,6 +668,48 @@ func TestUnreadableMachine(tt *testing.T) {
 	}
 }
 
+// A machine that is deleted with --cascade=orphan keeps its disks whatever its manifest says, also
+// if the garbage collector has done its part while there was no operator.
+func TestOrphaningMachineKeepsItsDisks(tt *testing.T) {
+	t := newTest(tt)
+	t.startKubelet()
+	t.create(strings.Replace(machine("web", "Running"), "spec:\n", "spec:\n  deletionPolicy: Delete\n", 1))
+	first := t.start(cluster.Kubeconfig())
+	t.phase("web", spec.PhaseRunning)
+	patch := func(text string) {
+		if _, err := t.vms.Patch(t.Context(), "web", types.MergePatchType, []byte(text), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	patch(`{"spec": {"vm": {"state": "Stopped"}}}`)
+	t.phase("web", spec.PhaseStopped)
+	first.stop()
+	if err := t.vms.Delete(t.Context(), "web", metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)}); err != nil {
+		t.Fatal(err)
+	}
+	// There is no controller manager here.
+	configs := t.kube.CoreV1().ConfigMaps(t.namespace)
+	if _, err := configs.Patch(t.Context(), "web", types.MergePatchType, []byte(`{"metadata": {"ownerReferences": null}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	patch(`{"metadata": {"finalizers": ["` + names.FinalizerMachine + `"]}}`)
+	t.start(cluster.Kubeconfig())
+	t.eventually("the machine is gone", func() error {
+		if vm, err := t.status("web"); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("%+v, %v", vm, err)
+		}
+		return nil
+	})
+	for _, name := range []string{"web-runner-data", "web-system-disk"} {
+		if c, err := t.kube.CoreV1().PersistentVolumeClaims(t.namespace).Get(t.Context(), name, metav1.GetOptions{}); err != nil || c.DeletionTimestamp != nil {
+			t.Errorf("claim %s: %+v, %v", name, c, err)
+		}
+	}
+	if _, err := t.kube.CoreV1().Secrets(t.namespace).Get(t.Context(), "web-display-secret", metav1.GetOptions{}); err != nil {
+		t.Error(err)
+	}
+}
+
 // A machine whose manifest says so takes with it what was made for it, once the
 // operator may delete it, and nothing else.
 func TestDeletedMachineTakesItsDisks(tt *testing.T) {

@@ -58,8 +58,8 @@ func (p Plan) DeletesConfigMaps() bool {
 }
 
 // DeletesClaims reports whether the plan destroys data. Before executing such a plan, make sure
-// at the API server that the object still asks for it, besides what [Plan.Releases] requires; and
-// decide anew.
+// at the API server that the object still asks for it, and whose its ConfigMap is, besides what
+// [Plan.Releases] requires; and decide anew.
 func (p Plan) DeletesClaims() bool {
 	return slices.ContainsFunc(p.Actions, func(a Action) bool {
 		switch a.(type) {

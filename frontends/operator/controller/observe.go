@@ -264,6 +264,8 @@ func (k *machines) livePod(ctx context.Context, namespace, name string) (*corev1
 	return machinekind.CondensePod(p), nil
 }
 
+// refresh reads at the API server what shows whether the disks of a machine are to be deleted: the
+// machine, and its ConfigMap, which belongs to nobody where the machine was deleted without it.
 func (k *machines) refresh(ctx context.Context, o *observed) error {
 	fresh := &machine{}
 	s := &o.snapshot
@@ -278,6 +280,13 @@ func (k *machines) refresh(ctx context.Context, o *observed) error {
 	vm, err := fresh.decode()
 	if err != nil {
 		return err
+	}
+	cm := &corev1.ConfigMap{}
+	if found, err = get(ctx, k.live, key, cm); err != nil {
+		return err
+	}
+	if s.ConfigMap = nil; found {
+		s.ConfigMap = machinekind.CondenseConfigMap(cm)
 	}
 	o.object, s.VM = fresh, vm
 	return nil

@@ -33,7 +33,7 @@ func MadeClaims(vm *spec.VirtualMachine) []string {
 // The runner's data goes with the disks: it describes them, and a machine of the same name would
 // expect disks that no longer exist.
 func (d *decision) deleteDisks() bool {
-	if !DeletesDisks(d.s.VM) {
+	if !DeletesDisks(d.s.VM) || d.disowned() {
 		return true
 	}
 	all := true
@@ -63,6 +63,14 @@ func (d *decision) deleteDisks() bool {
 			Note: "spec.deletionPolicy is Delete, and these are kept: " + strings.Join(kept, ", ") + "; vmop-cli leftovers lists what nobody uses"})
 	}
 	return true
+}
+
+// disowned reports whether the garbage collector has orphaned what belongs to the machine, which is
+// being deleted with --cascade=orphan. It removes its own finalizer afterwards, so that the machine
+// does not show it; the operator writes the owner of the ConfigMap again while the machine is wanted.
+func (d *decision) disowned() bool {
+	cm := d.s.ConfigMap
+	return cm != nil && cm.DeletionTimestamp == nil && d.ours(cm) && !d.owned(cm)
 }
 
 // deleteSecret deletes the display secret created for a machine, before its claims: after a

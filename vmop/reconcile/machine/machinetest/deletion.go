@@ -28,6 +28,8 @@ func (w *world) deleteOwn(key string, uid types.UID, version string) result {
 	switch {
 	case vm == nil || vm.DeletionTimestamp == nil || vm.Spec.DeletionPolicy != spec.DeletionDelete:
 		w.violated("only what is its own goes with a machine that wants it", "%s goes, and the machine is %+v", key, vm)
+	case w.abandoned[vm.UID]:
+		w.violated("only what is its own goes with a machine that wants it", "%s goes, and the machine was deleted without what is its", key)
 	case o.GetAnnotations()[names.AnnotationMadeFor] != string(vm.UID):
 		w.violated("only what is its own goes with a machine that wants it", "%s was made for %v", key, o.GetAnnotations())
 	case slices.Contains(w.mentioned, name):

@@ -176,7 +176,7 @@ func (w *world) plugs(steps int) error {
 }
 
 func (w *world) leaves(steps int) error {
-	w.orphans = map[types.UID]bool{}
+	w.orphans, w.abandoned = map[types.UID]bool{}, map[types.UID]bool{}
 	return w.guarded(func() {
 		for range steps {
 			w.operations++

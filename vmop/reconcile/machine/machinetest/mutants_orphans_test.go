@@ -27,5 +27,13 @@ func orphanMutants() []mutant {
 				}
 			},
 		},
+		{
+			fault: "nobody asks whose the ConfigMap is", promise: "only what is its own goes with a machine that wants it",
+			before: func(s *machine.Snapshot) {
+				if s.ConfigMap != nil && s.VM.DeletionTimestamp != nil {
+					s.ConfigMap.OwnerReferences = []metav1.OwnerReference{{UID: s.VM.UID}}
+				}
+			},
+		},
 	}
 }

@@ -86,10 +86,17 @@ func (w *world) orphaner() {
 		at := metav1.NewTime(w.now)
 		vm.DeletionTimestamp = &at
 		vm.Finalizers = append(vm.Finalizers, metav1.FinalizerOrphanDependents)
+		if cm := get[*corev1.ConfigMap](w, theConfig); cm != nil && len(cm.OwnerReferences) > 0 && cm.OwnerReferences[0].UID == vm.UID {
+			w.abandoned[vm.UID] = true // it has had no pod otherwise, and nothing shows it
+		}
 		w.put(theVM, vm)
 		w.note("the machine is deleted without its pod")
 	case 2:
 		w.copyPod()
+	case 3:
+		vm.Spec.DeletionPolicy = spec.DeletionDelete
+		vm.Generation++
+		w.put(theVM, vm)
 	}
 }
 

@@ -28,9 +28,7 @@ func (w *world) reconcile(faults bool) reconcile.Plan {
 	p := w.decide(s)
 	w.checkPlan(&s, &p)
 	if p.DeletesClaims() { // the API server is asked whether it is still wanted
-		h := w.objects[theVM]
-		if h.seen < len(h.versions)-1 {
-			h.seen = len(h.versions) - 1
+		if w.observeLatest(theVM, theConfig) {
 			if s, ok = w.snapshot(); !ok {
 				return reconcile.Plan{}
 			}

@@ -67,6 +67,7 @@ type world struct {
 	unbound    bool                 // no volumes are provisioned
 	mentioned  []string             // claims that another machine's manifest mentions
 	orphans    map[types.UID]bool   // pods of machines that were deleted without them
+	abandoned  map[types.UID]bool   // machines that were deleted without what is theirs
 	former     map[string]bool      // the names of claims with the runner's data that VM-Operator made
 	made       map[types.UID]string // the machine when the pods were created
 	madeAt     map[types.UID]int64  // and its generation
@@ -209,6 +210,17 @@ func (w *world) observeAll() {
 		h := w.objects[k]
 		h.seen = len(h.versions) - 1
 	}
+}
+
+// observeLatest reports whether the operator had not yet observed the latest versions of some
+// objects, which it then has.
+func (w *world) observeLatest(keys ...string) (news bool) {
+	for _, k := range keys {
+		if h := w.objects[k]; h != nil && h.seen < len(h.versions)-1 {
+			h.seen, news = len(h.versions)-1, true
+		}
+	}
+	return news
 }
 
 func (w *world) observeSome() {
