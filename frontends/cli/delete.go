@@ -23,7 +23,8 @@ func (p *program) deleteCommand() *cli.Command {
 			"to them (UUID, UEFI variables, TPM state): the next run of a machine of this name has\n" +
 			"them again. --disks removes them too, for which it asks for the machine's name; that\n" +
 			"also works later.\n" +
-			"Images and devices that run was given by --disk are never touched.\n\n" +
+			"Images and devices that run was given by --disk are never touched, and nor is one that\n" +
+			"another machine has as a disk.\n\n" +
 			"Examples:\n" +
 			"  vmop-cli delete hello\n" +
 			"  vmop-cli delete web --disks --yes",
@@ -51,7 +52,7 @@ func (p *program) delete(c *cli.Context) error {
 	if !c.Bool("yes") {
 		options.Confirm = func(precious []host.File) error { return p.confirm(full, m.Name, precious) }
 	}
-	kept, err := m.Delete(options)
+	kept, err := h.DeleteStopped(m, options)
 	if err != nil {
 		return err
 	}

@@ -88,7 +88,7 @@ func TestBusyMachine(t *testing.T) {
 	}
 	b.ok(m.Stop(t.Context(), StopOptions{Now: true}))
 	for name, do := range map[string]func() error{
-		"delete":          func() error { _, err := m.Delete(DeleteOptions{Disks: true}); return err },
+		"delete":          func() error { _, err := m.remove(DeleteOptions{Disks: true}); return err },
 		"rename":          func() error { _, err := b.h.Rename(m, "lab", "front"); return err },
 		"clone":           func() error { _, err := b.h.Clone(t.Context(), m, "lab", "front", CopyOptions{}); return err },
 		"snapshot":        func() error { _, err := b.h.CreateSnapshot(t.Context(), m, "t", CopyOptions{}); return err },

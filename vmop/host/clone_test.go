@@ -331,14 +331,14 @@ func TestSnapshots(t *testing.T) {
 			t.Errorf("a snapshot is called %q", name)
 		}
 	}
-	kept, err := renamed.Delete(DeleteOptions{})
+	kept, err := renamed.remove(DeleteOptions{})
 	b.ok(err)
 	if !slices.ContainsFunc(kept, func(f File) bool { return f.Kind == FileSnapshots && f.Size > 0 }) {
 		t.Errorf("snapshots were not kept: %v", kept)
 	}
 	renamed, err = b.h.FindAny("front", "lab")
 	b.ok(err)
-	if kept, err := renamed.Delete(DeleteOptions{Disks: true}); err != nil || len(kept) != 0 || exists(renamed.Data) {
+	if kept, err := renamed.remove(DeleteOptions{Disks: true}); err != nil || len(kept) != 0 || exists(renamed.Data) {
 		t.Errorf("%v, %v", kept, err)
 	}
 }

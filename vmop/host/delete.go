@@ -13,9 +13,35 @@ import (
 	"github.com/vmop/sdk/vmop/runner"
 )
 
-// Delete removes a machine that does not run, and returns the files that it kept. Disks outside of
-// the machine's directory are never touched.
-func (m *Machine) Delete(o DeleteOptions) (kept []File, err error) {
+// DeleteStopped removes a machine that does not run, or what a deleted one has left, and returns the
+// files that it kept. Disks outside of the machine's directory are never touched. An image in it that
+// another machine has as a disk is not removed: the error names that machine, and nothing is changed.
+func (h *Host) DeleteStopped(m Machine, o DeleteOptions) (kept []File, err error) {
+	ask := o.Confirm
+	o.Confirm = func(precious []File) error {
+		if err := h.checkUnshared(&m, precious); err != nil {
+			return fmt.Errorf("delete %s: %w", m.FullName(), err)
+		}
+		if ask == nil {
+			return nil
+		}
+		return ask(precious)
+	}
+	return m.remove(o)
+}
+
+func (h *Host) checkUnshared(m *Machine, files []File) error {
+	var images []string
+	for _, f := range files {
+		if f.Kind == FileDisk {
+			images = append(images, filepath.Join(m.Data, f.Name))
+		}
+	}
+	return h.checkOwn(m, images...)
+}
+
+// remove removes the machine as [Host.DeleteStopped] does, without looking at other machines.
+func (m *Machine) remove(o DeleteOptions) (kept []File, err error) {
 	full := m.FullName()
 	if m.Running() {
 		return nil, fmt.Errorf("%s runs (%s): stop it first", full, m.Status)

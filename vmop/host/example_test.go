@@ -38,7 +38,7 @@ func Example() {
 		}
 		address, port, _ := host.SSHForward(o.VirtualMachine)
 		fmt.Printf("%s: %s; its SSH server will be at %s:%d\n", m.FullName(), m.Status, address, port)
-		if _, err := m.Delete(host.DeleteOptions{Disks: true}); err != nil {
+		if _, err := h.DeleteStopped(m, host.DeleteOptions{Disks: true}); err != nil {
 			log.Fatal(err)
 		}
 	}

@@ -381,7 +381,7 @@ func (h *Host) Images() ([]CachedImage, error) {
 	if err != nil {
 		return nil, err
 	}
-	users, err := h.imageUsers()
+	users, err := h.diskUsers(nil)
 	if err != nil {
 		return nil, err
 	}
@@ -398,32 +398,6 @@ func (h *Host) Images() ([]CachedImage, error) {
 		out = append(out, d)
 	}
 	slices.SortStableFunc(out, func(a, b CachedImage) int { return b.Fetched.Compare(a.Fetched) })
-	return out, nil
-}
-
-// imageUsers are the machines that use images of the cache directly as disks, by the images' paths:
-// that is not recommended, but not prevented.
-func (h *Host) imageUsers() (map[string]string, error) {
-	machines, err := h.List(ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	out := map[string]string{}
-	for i := range machines {
-		m := &machines[i]
-		def, err := m.Definition()
-		if err != nil {
-			return nil, err // the machine's disks are unknown
-		}
-		for _, paths := range []map[string]string{def.Disks, def.Used, h.diskPaths(m)} {
-			for name, path := range paths {
-				if real, err := filepath.EvalSymlinks(path); err == nil {
-					path = real
-				}
-				out[path] = fmt.Sprintf("disk %q of %s", name, m.FullName())
-			}
-		}
-	}
 	return out, nil
 }
 
@@ -452,7 +426,7 @@ func (h *Host) DeleteImage(ctx context.Context, name string) (deleted CachedImag
 	case len(fit) > 1:
 		return CachedImage{}, fmt.Errorf("%s: there are %d such images: give more of the digest", imagesource.Source{Location: name}, len(fit))
 	}
-	users, err := h.imageUsers()
+	users, err := h.diskUsers(nil)
 	if err != nil {
 		return CachedImage{}, err
 	}
@@ -531,7 +505,7 @@ func (h *Host) prune(ctx context.Context, unused time.Duration, remove bool) (Pr
 	if err != nil {
 		return out, err
 	}
-	users, err := h.imageUsers()
+	users, err := h.diskUsers(nil)
 	if err != nil {
 		return out, err
 	}

@@ -161,7 +161,7 @@ spec: {vm: {maximumCpus: 1, maximumRam: 128Mi, networks: [], display: {}}}
 				if !expected(err) {
 					t.Errorf("create: %v", err)
 				}
-				_, err = m.Delete(DeleteOptions{})
+				_, err = m.remove(DeleteOptions{})
 				if err == nil {
 					deleted.Add(1)
 				}
@@ -174,7 +174,7 @@ spec: {vm: {maximumCpus: 1, maximumRam: 128Mi, networks: [], display: {}}}
 	all.Wait()
 	m, err := h.Machine(o.Namespace, o.Name)
 	if err == nil { // whose deleter met somebody else
-		if _, err := m.Delete(DeleteOptions{}); err != nil {
+		if _, err := m.remove(DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
 		deleted.Add(1)

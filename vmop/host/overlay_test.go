@@ -58,11 +58,11 @@ func TestInterruptedCopyIsCompleted(t *testing.T) {
 			return b.m, err
 		},
 		"delete but for the disks": func(b *bench) (Machine, error) {
-			_, err := b.m.Delete(DeleteOptions{})
+			_, err := b.m.remove(DeleteOptions{})
 			return b.m, err
 		},
 		"delete all": func(b *bench) (Machine, error) {
-			_, err := b.m.Delete(DeleteOptions{Disks: true})
+			_, err := b.m.remove(DeleteOptions{Disks: true})
 			return Machine{}, err // the external disk is left
 		},
 	} {
@@ -107,7 +107,7 @@ func TestInterruptedCopyThatCannotBeCompleted(t *testing.T) {
 	if !errors.Is(err, overlay.ErrChanged) {
 		t.Error(err)
 	}
-	if _, err := b.m.Delete(DeleteOptions{Disks: true}); !errors.Is(err, overlay.ErrChanged) {
+	if _, err := b.m.remove(DeleteOptions{Disks: true}); !errors.Is(err, overlay.ErrChanged) {
 		t.Error(err)
 	}
 	if b.begins(b.external) != "somebody else's" || !exists(filepath.Join(b.m.Data, overlay.Dir, "1.qcow2")) {

@@ -290,7 +290,7 @@ func (h *Host) Stop(ctx context.Context, m Machine, o StopOptions) (Machine, err
 	return h.Machine(m.Namespace, m.Name)
 }
 
-// Delete removes a machine as [Machine.Delete] does, after shutting it down. It refuses one that
+// Delete removes a machine as [Host.DeleteStopped] does, after shutting it down. It refuses one that
 // systemd starts with the host: disable it first.
 func (h *Host) Delete(ctx context.Context, m Machine, o DeleteOptions) (kept []File, err error) {
 	if units := h.Enabled(m.Namespace, m.Name); len(units) > 0 {
@@ -302,5 +302,5 @@ func (h *Host) Delete(ctx context.Context, m Machine, o DeleteOptions) (kept []F
 	if m, err = h.Stop(ctx, m, StopOptions{}); err != nil {
 		return nil, err
 	}
-	return m.Delete(o)
+	return h.DeleteStopped(m, o)
 }

@@ -226,6 +226,7 @@ func (h *Host) stageRestore(ctx context.Context, m *Machine, s Snapshot, options
 	carried := map[string]runner.CarriedDisk{}
 	files := map[string]string{} // by the names of the disks
 	var disks []heldDisk
+	var replaced []string
 	for _, d := range s.Disks {
 		file := freeImage(d.Name, s.Name, func(file string) bool {
 			path := filepath.Join(m.Data, file)
@@ -233,12 +234,16 @@ func (h *Host) stageRestore(ctx context.Context, m *Machine, s Snapshot, options
 		})
 		path := filepath.Join(m.Data, file)
 		files[d.Name] = file
+		replaced = append(replaced, path)
 		def.Used[d.Name] = path
 		if !d.Template || file != d.Name+".img" {
 			def.Disks[d.Name] = path
 		}
 		carried[d.Path] = runner.CarriedDisk{Path: path, File: filepath.Join(staging, file), Left: s.Running}
 		disks = append(disks, heldDisk{name: d.Name, path: filepath.Join(dir, d.File), size: d.Size})
+	}
+	if err := h.checkOwn(m, replaced...); err != nil {
+		return nil, err
 	}
 	if err := (&copying{options: options}).copyDisks(ctx, staging, disks, func(d heldDisk) string { return files[d.name] }); err != nil {
 		return nil, err

@@ -133,7 +133,7 @@ func (j *Job) Discard() (discarded bool, err error) {
 	if kept, err := os.ReadFile(m.ManifestFile()); err == nil && !bytes.Equal(kept, j.Manifest) {
 		return false, nil // another process has created one meanwhile
 	}
-	_, err = m.Delete(DeleteOptions{Disks: true})
+	_, err = m.remove(DeleteOptions{Disks: true})
 	if errors.Is(err, ErrNotFound) {
 		err = nil
 	}

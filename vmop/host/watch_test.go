@@ -134,7 +134,7 @@ func TestWaitForADeletedMachine(t *testing.T) {
 				waited <- err
 			}()
 			<-seen
-			if _, err := b.m.Delete(DeleteOptions{}); err != nil {
+			if _, err := b.m.remove(DeleteOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			if err := <-waited; !errors.Is(err, c.want) {
@@ -170,7 +170,7 @@ func TestStopIsBounded(t *testing.T) {
 	if err := m.Stop(t.Context(), StopOptions{Timeout: 50 * time.Millisecond}); !errors.Is(err, ErrStillRuns) {
 		t.Errorf("%v", err)
 	}
-	if _, err := m.Delete(DeleteOptions{}); err == nil {
+	if _, err := m.remove(DeleteOptions{}); err == nil {
 		t.Error("a machine that runs was deleted")
 	}
 	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
