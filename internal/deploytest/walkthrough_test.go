@@ -52,7 +52,9 @@ func TestTheWayFromVMOperator(t *testing.T) {
 	run("apply", "-k", filepath.Join(deploy, "definitions"))
 	run("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
 	run("scale", "-n", "qemu-vms", "deployment", "vm-operator", "--replicas=0")
-	run("apply", "-k", filepath.Join(deploy, "takeover"))
+	account := run("get", "serviceaccount", "-n", "qemu-vms", "vm-runner", "-o", "jsonpath={.metadata.uid}")
+	mine := walkersKustomization(t)
+	run("apply", "-k", mine)
 
 	after := machinesOf(t, run("get", "vms", "-n", "qemu-vms", "-o", "json"))
 	for name, was := range before {
@@ -80,7 +82,33 @@ func TestTheWayFromVMOperator(t *testing.T) {
 	}
 
 	// The way back.
-	run("delete", "-k", filepath.Join(deploy, "takeover"))
+	for _, args := range commandsOf(t, "## Back") {
+		for i, a := range args {
+			if a == "my-vmop" {
+				args[i] = mine
+			}
+		}
+		run(args...)
+	}
+	if out := run("get", "deployment,role,rolebinding,serviceaccount,networkpolicy,configmap", "-n", "qemu-vms", "-l", "app.kubernetes.io/name=vmop-operator", "-o", "name"); out != "" {
+		t.Errorf("of the operator there is still %s", out)
+	}
+	if out := run("get", "deployment", "-n", "qemu-vms", "-o", "jsonpath={range .items[*]}{.metadata.name}={.spec.replicas} {end}"); out != "vm-operator=1 " {
+		t.Errorf("deployments: %s", out)
+	}
+	// Another account of the name would end the tokens of machines that run.
+	if out, err := cp.Kubectl(ctx, "get", "serviceaccount", "-n", "qemu-vms", "vm-runner", "-o", "jsonpath={.metadata.uid}"); err != nil || out != account {
+		t.Errorf("the account of machines' pods was %s: %s, %v", account, out, err)
+	}
+	// VM-Operator can make pods for machines again.
+	pod := filepath.Join(t.TempDir(), "pod.yaml")
+	text := "apiVersion: v1\nkind: Pod\nmetadata: {name: back, namespace: qemu-vms}\nspec: {serviceAccountName: vm-runner, containers: [{name: back, image: ghcr.io/mnlipp/org.jdrupes.vmoperator.runner.qemu-arch:latest}]}\n"
+	if err := os.WriteFile(pod, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := cp.Kubectl(ctx, "create", "--dry-run=server", "--as=system:serviceaccount:qemu-vms:vm-operator", "-f", pod); err != nil {
+		t.Errorf("VM-Operator makes no pod: %s, %v", out, err)
+	}
 	left := run("get", "configmap,deployment,service,role,rolebinding,serviceaccount,pvc", "-n", "qemu-vms", "-o", "name")
 	for _, name := range []string{"configmap/vm-operator", "deployment.apps/vm-operator", "service/vm-operator", "serviceaccount/vm-operator",
 		"role.rbac.authorization.k8s.io/vm-operator", "rolebinding.rbac.authorization.k8s.io/vm-operator", "persistentvolumeclaim/" + names.ImageRepositoryClaim} {
@@ -91,6 +119,54 @@ func TestTheWayFromVMOperator(t *testing.T) {
 	if n := len(machinesOf(t, run("get", "vms", "-n", "qemu-vms", "-o", "json"))); n != len(before) {
 		t.Errorf("%d machines", n)
 	}
+}
+
+// walk is the document whose way is gone here.
+const walk = "../../docs/from-vm-operator.md"
+
+// walkersKustomization is the folder my-vmop as the document has it, with this
+// version's deploy folder.
+func walkersKustomization(t *testing.T) string {
+	t.Helper()
+	data, err := os.ReadFile(walk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, found := strings.Cut(string(data), "# my-vmop/kustomization.yaml\n")
+	text, _, ends := strings.Cut(text, "```")
+	if !found || !ends {
+		t.Fatalf("%s has no my-vmop/kustomization.yaml", walk)
+	}
+	dir := t.TempDir()
+	if err := overlay(dir, strings.ReplaceAll(text, "github.com/vmop/sdk/deploy", "deploy")); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// commandsOf are the arguments of the kubectl commands that stand in a section of the
+// document as lines of their own.
+func commandsOf(t *testing.T, heading string) [][]string {
+	t.Helper()
+	data, err := os.ReadFile(walk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(string(data), "\n"+heading+"\n")
+	if !found {
+		t.Fatalf("%s has no section %q", walk, heading)
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	var out [][]string
+	for line := range strings.Lines(section) {
+		if command, ok := strings.CutPrefix(line, "    kubectl "); ok {
+			out = append(out, strings.Fields(command))
+		}
+	}
+	if len(out) == 0 {
+		t.Fatalf("no commands in the section %q of %s", heading, walk)
+	}
+	return out
 }
 
 func machinesOf(t *testing.T, text string) map[string]unstructured.Unstructured {
