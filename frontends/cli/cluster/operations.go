@@ -21,7 +21,7 @@ import (
 )
 
 // ErrNoOperations reports that the cluster has no definition of operations.
-var ErrNoOperations = errors.New("the cluster does not know VirtualMachineOperations (apply deploy/crds of this version)")
+var ErrNoOperations = errors.New("the cluster does not know VirtualMachineOperations (apply deploy/definitions of this version)")
 
 // ErrForbidden reports that the user may not create operations.
 var ErrForbidden = errors.New("no right to create a VirtualMachineOperation (cluster role vmop-operate)")

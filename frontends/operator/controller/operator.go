@@ -192,7 +192,7 @@ func passes(err error) bool {
 type missingError struct{ resource string }
 
 func (e *missingError) Error() string {
-	return fmt.Sprintf("the definition of %s.%s: kubectl apply -k deploy/crds makes it", e.resource, spec.GroupName)
+	return fmt.Sprintf("the definition of %s.%s: kubectl apply -k deploy/definitions makes it", e.resource, spec.GroupName)
 }
 
 func (o *Operator) definitions(ctx context.Context) error {
