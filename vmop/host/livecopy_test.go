@@ -2,6 +2,8 @@ package host
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -474,6 +476,34 @@ func TestFailedCopyOfRunningMachine(t *testing.T) {
 				t.Error("something is left of the snapshot")
 			}
 		})
+	}
+}
+
+// QEMU stops a guest also if nobody waits for the answer any more, as it does while it flushes a
+// slow disk; the guest goes on then.
+func TestCopyCancelledWhileTheGuestIsStopped(t *testing.T) {
+	b := newBench(t)
+	q := b.run(nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	q.sync(func() {
+		q.fails = func(c *qmptest.Call) bool {
+			if c.Name() != "stop" {
+				return false
+			}
+			q.running = false
+			q.log = append(q.log, "stop")
+			cancel()
+			return true // without an answer
+		}
+	})
+	if _, err := b.h.CreateSnapshot(ctx, b.m, "live", CopyOptions{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.running || !slices.Equal(q.log, []string{"stop", "cont"}) || q.phase() != "" {
+		t.Errorf("%q, running: %v, %q", q.log, q.running, q.phase())
 	}
 }
 

@@ -292,12 +292,11 @@ func (g *merger) wait(ctx context.Context) error {
 	return nil
 }
 
+// pause stops the guest. QEMU does it also after ctx has ended, unless it refuses.
 func (g *merger) pause(ctx context.Context) error {
-	if err := g.do(ctx, qmp.Stop{}); err != nil {
-		return err
-	}
-	g.paused = true
-	return nil
+	err := g.do(ctx, qmp.Stop{})
+	g.paused = !errors.As(err, new(*qmp.Error))
+	return err
 }
 
 func (g *merger) goOn(ctx context.Context) error {
