@@ -94,8 +94,22 @@ func (d *decision) responsible() bool {
 			d.plan.Events = append(d.plan.Events, reconcile.Event{Type: corev1.EventTypeWarning, Reason: spec.ReasonTwoOperators, Action: "Claim",
 				Note: fmt.Sprintf("operator %s finds the machine looked after by operator %s; it leaves it alone unless that one is gone: remove one of them, or give each its namespaces", me, holder)})
 		}
+	default:
+		d.tellNoClaim(holder)
 	}
 	return false
+}
+
+// tellNoClaim tells by an event that the operator may not claim the machine of another one, which is
+// perhaps gone: the status is that one's.
+func (d *decision) tellNoClaim(holder string) {
+	first := slices.ContainsFunc(d.s.Failures, func(f reconcile.Failure) bool {
+		return f.Count == 1 && f.Target == (reconcile.AnnotateConfigMap{Name: d.s.ConfigMap.Name}).Target()
+	})
+	if first {
+		d.plan.Events = append(d.plan.Events, reconcile.Event{Type: corev1.EventTypeWarning, Reason: d.sole.reason, Action: "Claim",
+			Note: fmt.Sprintf("operator %s finds the machine looked after by operator %s, and cannot ask whether that one is gone: %s%s", d.s.Settings.Operator, holder, d.sole.message, d.sole.further)})
+	}
 }
 
 // formerActs reports whether VM-Operator's own operator has written for the machine since this

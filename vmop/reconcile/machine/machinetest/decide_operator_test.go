@@ -11,6 +11,7 @@ import (
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 )
@@ -97,6 +98,32 @@ func TestPromisesOfTwoOperators(t *testing.T) {
 			t.Errorf("the one that stays is not responsible: %v, %+v", cm.Annotations, c)
 		}
 	})
+}
+
+// An operator that may not claim a machine whose operator is gone says so, once for each refusal that
+// is new, and leaves the machine's status to that one.
+func TestOperatorThatMayNotClaim(t *testing.T) {
+	w := newWorld(func(string, int) int { return 0 }, machine.Decide)
+	w.settings.Operator = "team/vmop-operator"
+	for range 5 {
+		w.work()
+	}
+	w.settings.Operator, w.forbidden = "vmop-system/vmop-operator", map[string]bool{names.KindConfigMap: true}
+	before := get[*spec.VirtualMachine](w, theVM).Status
+	var events []reconcile.Event
+	for range 20 {
+		w.observeAll()
+		w.reconcile(false)
+		events = append(events, w.reconcile(false).Events...) // after a refusal the operator looks again
+		w.pass(time.Minute)
+	}
+	if len(events) != 1 || events[0].Type != corev1.EventTypeWarning ||
+		!strings.Contains(events[0].Note, "operator vmop-system/vmop-operator finds the machine looked after by operator team/vmop-operator") {
+		t.Errorf("%+v", events)
+	}
+	if now := get[*spec.VirtualMachine](w, theVM).Status; !equality.Semantic.DeepEqual(before, now) {
+		t.Errorf("the status was %+v, and is %+v", before, now)
+	}
 }
 
 // VM-Operator's own operator, which knows nothing of others, is noticed when it writes
