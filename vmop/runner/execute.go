@@ -69,6 +69,7 @@ func (f *follower) execute(ctx context.Context, step live.Step) error {
 		}
 		return err
 	case live.Cont:
+		f.resumed = true // also if nobody waits for the answer any more
 		return do(ctx, c, qmp.Cont{})
 	case live.Stop:
 		return do(ctx, c, qmp.Stop{})

@@ -28,6 +28,8 @@ type fakeQEMU struct {
 	deaf    bool // it never answers "balloon"
 	idle    bool // it answers "balloon" and does nothing
 	silent  bool // it answers nothing
+	waits   bool // its guest was not let go yet
+	onCont  func()
 }
 
 const fakeRAM = 512 << 20
@@ -45,6 +47,28 @@ func (q *fakeQEMU) answer(value func() any) qmptest.Handler {
 // followFake is an engine that follows a fake QEMU.
 func followFake(t *testing.T, c runnerconfig.Config) (*running, *fakeQEMU) {
 	t.Helper()
+	e, log, client, q := connectFake(t, c)
+	f, err := e.newFollower(t.Context(), client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &running{Engine: e, log: log, done: make(chan struct{}), cancel: cancel}
+	m := &machine{client: client, events: client.Subscribe(64), rareEvents: client.Subscribe(64, rareEvents...)}
+	var both sync.WaitGroup
+	both.Go(func() { e.watchAll(m) })
+	both.Go(func() { f.follow(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		_ = client.Close()
+		both.Wait()
+	})
+	return r, q
+}
+
+// connectFake is an engine that is connected to a fake QEMU.
+func connectFake(t *testing.T, c runnerconfig.Config) (*Engine, *recorder, *qmp.Client, *fakeQEMU) {
+	t.Helper()
 	log := &recorder{t: t}
 	e, err := New(Options{Config: c, Directories: Directories{Data: filepath.Join("/none", "data"), Runtime: filepath.Join("/none", "run")}, Reporter: log, Host: qemucmd.Host{BlockDrivers: []string{"http", "https"}}})
 	if err != nil {
@@ -56,7 +80,16 @@ func followFake(t *testing.T, c runnerconfig.Config) (*running, *fakeQEMU) {
 		"query-memory-size-summary": q.answer(func() any { return map[string]int64{"base-memory": fakeRAM} }),
 		"query-status": q.answer(func() any {
 			q.rounds++
+			if q.waits {
+				return map[string]any{"status": "prelaunch", "running": false}
+			}
 			return map[string]any{"status": "running", "running": true}
+		}),
+		"cont": q.answer(func() any {
+			if q.waits = false; q.onCont != nil {
+				q.onCont()
+			}
+			return nil
 		}),
 		"query-hotpluggable-cpus": q.answer(func() any { return []any{} }),
 		"query-balloon":           q.answer(func() any { return map[string]int64{"actual": q.balloon} }),
@@ -96,22 +129,7 @@ func followFake(t *testing.T, c runnerconfig.Config) (*running, *fakeQEMU) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	f, err := e.newFollower(t.Context(), client)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	r := &running{Engine: e, log: log, done: make(chan struct{}), cancel: cancel}
-	m := &machine{client: client, events: client.Subscribe(64), rareEvents: client.Subscribe(64, rareEvents...)}
-	var both sync.WaitGroup
-	both.Go(func() { e.watchAll(m) })
-	both.Go(func() { f.follow(ctx) })
-	t.Cleanup(func() {
-		cancel()
-		_ = client.Close()
-		both.Wait()
-	})
-	return r, q
+	return e, log, client, q
 }
 
 func fakeConfig() runnerconfig.Config {

@@ -16,13 +16,18 @@ import (
 
 const observeRetry = 30 * time.Second
 
-// begin resumes the guest even if a part of the configuration cannot be applied.
+// begin resumes the guest even if a part of the configuration cannot be applied. If ctx ends after
+// QEMU was told to, there is no error: a guest that executes is shut down, and not aborted.
 func (f *follower) begin(ctx context.Context) error {
-	if _, err := f.adjust(ctx); err != nil {
-		return err
+	_, err := f.adjust(ctx)
+	var status qmp.Status
+	if err == nil {
+		status, err = answer(ctx, f.client, qmp.QueryStatus{})
 	}
-	status, err := answer(ctx, f.client, qmp.QueryStatus{})
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil && f.resumed:
+		return nil
+	case err != nil:
 		return err
 	}
 	if status.Status == qmp.RunStatePrelaunch {

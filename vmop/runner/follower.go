@@ -28,6 +28,8 @@ type follower struct {
 	hasAttached bool
 	// hangs: QEMU has not answered the last command.
 	hangs bool
+	// resumed: QEMU was told to let the guest execute.
+	resumed bool
 }
 
 func refusal(err error) bool {

@@ -25,3 +25,26 @@ func TestStopOfAStartWaitsForNobody(t *testing.T) {
 		}
 	})
 }
+
+// A guest that was let go has begun to execute: a stop at that moment shuts it down, and does not
+// kill it as one that never ran.
+func TestStopOfAStartThatHasLetTheGuestGo(t *testing.T) {
+	for _, before := range []bool{true, false} {
+		e, _, client, q := connectFake(t, fakeConfig())
+		f, err := e.newFollower(t.Context(), client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		q.mu.Lock()
+		q.waits, q.onCont = true, stop
+		q.mu.Unlock()
+		if before {
+			stop()
+		}
+		if err := f.begin(ctx); (err == nil) == before {
+			t.Errorf("stopped before: %v: %v", before, err)
+		}
+	}
+}
