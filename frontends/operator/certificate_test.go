@@ -62,6 +62,21 @@ func TestCertificateThatComesLater(tt *testing.T) {
 	t.phase("one", spec.PhaseRunning)
 }
 
+// A name that no Secret can have is one mistake of the manifest, which is told as such; client-go
+// does not even ask the API server for such an object.
+func TestCertificateOfNoName(tt *testing.T) {
+	tt.Parallel()
+	t := newTest(tt)
+	t.start(cluster.Kubeconfig())
+	refused := map[string]string{"slash": "a/b", "percent": "%", "dot": ".", "dots": ".."}
+	for vm, secret := range refused {
+		t.create(encrypted(vm, fmt.Sprintf("secretName: %q", secret)))
+	}
+	for vm := range refused {
+		t.waits(vm, spec.ConditionConfigurationApplied, spec.ReasonInvalidSpecification)
+	}
+}
+
 // The operator makes a certificate where the manifest asks for one: once, beside what
 // somebody else has under the name, without a word about the key.
 func TestCertificateIsMade(tt *testing.T) {

@@ -48,7 +48,7 @@ func (w *look) volumeSnapshot(name string) (*diskkind.VolumeSnapshot, diskkind.S
 // uncached reads an object of the snapshot API group from the API server; nil if there is none, or
 // it cannot be known.
 func (w *look) uncached(kind string, key types.NamespacedName) (*unstructured.Unstructured, diskkind.SnapshotAccess) {
-	if w.err != nil {
+	if w.err != nil || !mayExist(key.Name) {
 		return nil, ""
 	}
 	o := &unstructured.Unstructured{}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -82,5 +83,32 @@ func TestVolumeSnapshots(t *testing.T) {
 				t.Errorf("%+v, %q, %v", got, access, w.err)
 			}
 		})
+	}
+}
+
+// client-go refuses names that are no segment of a path before it asks the API server: no object has
+// them.
+func TestNamesThatNoObjectHas(t *testing.T) {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(schema.GroupVersionKind{Group: names.SnapshotGroup, Version: names.SnapshotVersion, Kind: names.KindVolumeSnapshot}, meta.RESTScopeNamespace)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind(kindSecret), meta.RESTScopeNamespace)
+	live, err := client.New(&rest.Config{Host: "http://127.0.0.1:1"}, client.Options{Mapper: mapper})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a/b", "%", "a%2fb", ".", "..", "/", ""} {
+		w := machineLook{&look{reader: &reader{live: live}, ctx: t.Context(), namespace: "lab"}}
+		if s, access := w.volumeSnapshot(name); s != nil || access != "" || w.err != nil {
+			t.Errorf("VolumeSnapshot %q: %+v, %q, %v", name, s, access, w.err)
+		}
+		w.err = nil
+		if s := w.certificate(name); s != nil || w.err != nil {
+			t.Errorf("Secret %q: %+v, %v", name, s, w.err)
+		}
+	}
+	// Others are asked for.
+	w := machineLook{&look{reader: &reader{live: live}, ctx: t.Context(), namespace: "lab"}}
+	if w.certificate("a.b"); w.err == nil {
+		t.Error("nobody was asked")
 	}
 }

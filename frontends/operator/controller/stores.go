@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -93,7 +94,7 @@ func lacks(from client.Reader, t reflect.Type, key types.NamespacedName) bool {
 
 // get reports whether the object exists; absence is not an error.
 func get(ctx context.Context, from client.Reader, key types.NamespacedName, into client.Object) (bool, error) {
-	if lacks(from, reflect.TypeOf(into), key) {
+	if lacks(from, reflect.TypeOf(into), key) || !mayExist(key.Name) {
 		return false, nil
 	}
 	err := from.Get(ctx, key, into)
@@ -104,6 +105,13 @@ func get(ctx context.Context, from client.Reader, key types.NamespacedName, into
 		return false, nil
 	}
 	return false, fmt.Errorf("read %T %s: %w", into, key, err)
+}
+
+// mayExist reports whether an object can have a name, which may be one from a manifest. client-go
+// refuses others before it asks the API server: that is no reason to look again, and it is for the
+// decision to say what is wrong with the manifest.
+func mayExist(name string) bool {
+	return name != "" && len(path.IsValidPathSegmentName(name)) == 0
 }
 
 func list(ctx context.Context, from client.Reader, into client.ObjectList, index, namespace, value string) error {
