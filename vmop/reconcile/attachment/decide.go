@@ -22,6 +22,10 @@ import (
 // disk.
 const again = time.Minute
 
+// nameRetry is how often a foreign pod or Secret is polled that has a name which the attachment
+// needs: it may have no label by which it would be watched.
+const nameRetry = time.Minute
+
 // Decide is total and deterministic: equal snapshots give equal plans, and the snapshot is not
 // changed.
 func Decide(s Snapshot) reconcile.Plan {
@@ -195,6 +199,7 @@ func (d *decision) attach() {
 		}
 		return
 	case !d.mine(d.s.Key) || fingerprint == "":
+		d.plan.WakeAt(d.s.Now.Add(nameRetry))
 		d.not(spec.AttachmentFailed, conditions.ReasonNameTaken, "Secret %s is not this attachment's: delete it, or name the attachment otherwise", name)
 		return
 	case c == nil:
@@ -251,6 +256,7 @@ func (d *decision) export(c *spec.AttachmentConnection, fingerprint string) {
 		}
 		return
 	case !d.mine(p):
+		d.plan.WakeAt(d.s.Now.Add(nameRetry))
 		d.not(spec.AttachmentFailed, conditions.ReasonNameTaken, "there is a pod %s that is not this attachment's: delete it, or name the attachment otherwise", name)
 		return
 	case p.DeletionTimestamp != nil:

@@ -50,6 +50,7 @@ func (d *decision) content() bool {
 		d.fail(conditions.ReasonDiskImportFailed, "%s; another attempt would end likewise: correct the source in another %s, and delete this one", im.Message, d.noun)
 		return false
 	case d.s.Pod != nil:
+		d.plan.WakeAt(d.s.Now.Add(nameRetry))
 		d.say(spec.DiskPending, metav1.ConditionFalse, conditions.ReasonDiskPodInTheWay, "there is a pod %s that is not this %s's: delete it, or name the %[2]s otherwise", d.s.Pod.Name, d.noun)
 		return false
 	case len(d.pods()) > 0:

@@ -48,6 +48,9 @@ const (
 	progressDelay = 10 * time.Second
 	// sourceDelay is how often the source of a copy is polled.
 	sourceDelay = 10 * time.Second
+	// nameRetry is how often a foreign pod or Secret is polled that has a name which the disk
+	// needs: it may have no label by which it would be watched.
+	nameRetry = time.Minute
 	// importGrace is the grace period of a pod that is not needed any more, in seconds.
 	importGrace = 5
 )

@@ -97,6 +97,7 @@ func (d *decision) serve() {
 			return // the pods' use of them must be observed first
 		}
 		if !keyOf(d.s.ServerKey, i.UID) {
+			d.plan.WakeAt(d.s.Now.Add(nameRetry))
 			return
 		}
 		d.make(reconcile.Create{Object: objects.ServerJob(i, to, d.s.Settings)})

@@ -82,8 +82,12 @@ func TestClusterImageIsServed(t *testing.T) {
 	foreign := s
 	foreign.ServerKey = s.ServerKey.DeepCopy()
 	foreign.ServerKey.Annotations = nil
-	if made, _ := madeAndEnded(disk.Decide(foreign)); len(made) > 0 {
+	waits := disk.Decide(foreign)
+	if made, _ := madeAndEnded(waits); len(made) > 0 {
 		t.Errorf("it is served by somebody else's key: %+v", made)
+	}
+	if waits.Wake.IsZero() {
+		t.Error("nothing shows that somebody else's key goes, and nobody looks")
 	}
 	made, _ = madeAndEnded(disk.Decide(s))
 	if len(made) != 8 {

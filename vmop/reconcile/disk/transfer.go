@@ -39,6 +39,7 @@ func (d *decision) key() bool {
 		}
 		return false
 	case !d.mine(k) || objects.ExportFingerprint(k) == "":
+		d.plan.WakeAt(d.s.Now.Add(nameRetry))
 		d.say(spec.DiskPending, metav1.ConditionFalse, conditions.ReasonDiskSecretInTheWay,
 			"there is a Secret %s that was not made for this %s, or has no key: delete it, or name the %[2]s otherwise", k.Name, d.noun)
 		return false

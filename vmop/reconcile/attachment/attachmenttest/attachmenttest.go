@@ -50,4 +50,5 @@ var promised = []string{
 	"what is attached is there",
 	"what is awaited is told",
 	"what is deleted goes",
+	"what is in the way is looked for again",
 }

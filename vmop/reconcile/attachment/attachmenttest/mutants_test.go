@@ -60,6 +60,10 @@ func mutants() []mutant {
 			},
 		},
 		{
+			Fault: "what is in the way is said to go", Promise: "what is in the way is looked for again",
+			After: func(_ *attachment.Snapshot, p *reconcile.Plan) { p.Wake = time.Time{} },
+		},
+		{
 			Fault: "what was asked for is there", Promise: "what is attached is there",
 			Before: func(s *attachment.Snapshot) {
 				for i := range s.Machine.Status.Attachments {

@@ -358,8 +358,10 @@ func (w *world) checkPlan(s *attachment.Snapshot, plan reconcile.Plan) {
 	if long := promises.LongMessage(plan); long != "" {
 		w.Violated("a message is one line", "%d bytes: %s", len(long), long)
 	}
+	now := s.Attachment.Status
 	for _, st := range plan.Statuses {
 		next := decoded(st)
+		now = next
 		about := conditions.Attached
 		if next.Phase == spec.AttachmentTerminating {
 			about = conditions.AttachmentTerminating
@@ -373,6 +375,15 @@ func (w *world) checkPlan(s *attachment.Snapshot, plan reconcile.Plan) {
 		if c := next.Connection; c != nil && !reflect.DeepEqual(c, s.Attachment.Status.Connection) && (s.Pod == nil || c.PodUID != s.Pod.UID) {
 			w.Violated("a connection is for the run that there is", "%+v, and the pod is %+v", c, s.Pod)
 		}
+	}
+	w.looksAgain(s, now, plan)
+}
+
+// looksAgain: no watch shows that a pod or Secret goes that has none of the operator's labels.
+func (w *world) looksAgain(s *attachment.Snapshot, now spec.VirtualMachineBlockDeviceAttachmentStatus, plan reconcile.Plan) {
+	c := spec.FindCondition(now.Conditions, conditions.Attached)
+	if s.Attachment.DeletionTimestamp == nil && c != nil && c.Reason == conditions.ReasonNameTaken && plan.Wake.IsZero() {
+		w.Violated("what is in the way is looked for again", "there is no time for that: %s", c.Message)
 	}
 }
 

@@ -105,6 +105,7 @@ var promised = []string{
 	"there is one writer",
 	"what fails for good is not tried again",
 	"what is awaited is told",
+	"what is in the way is looked for again",
 	"what is made for it is where it belongs",
 	"what is not allowed is not fetched",
 	"what is not filled is not called so",

@@ -94,6 +94,10 @@ func mutants() []mutant {
 			},
 		},
 		{
+			Fault: "what is in the way is said to go", Promise: "what is in the way is looked for again",
+			After: func(_ *disk.Snapshot, p *reconcile.Plan) { p.Wake = time.Time{} },
+		},
+		{
 			Fault: "a claim is the disk", Promise: "a disk that is ready has its content",
 			Before: func(s *disk.Snapshot) {
 				if made(s) {

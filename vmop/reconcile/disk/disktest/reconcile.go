@@ -67,6 +67,7 @@ func (w *world) checkPlan(plan reconcile.Plan) {
 		}
 	}
 	w.told(plan)
+	w.looksAgain(plan)
 	for _, st := range plan.Statuses {
 		all, _ := st.Status["conditions"].([]any)
 		var ready map[string]any
@@ -99,6 +100,24 @@ func (w *world) checkPlan(plan reconcile.Plan) {
 		case percent(now) < before && before < 100 && w.cache.pod != nil && w.cache.pod.Status.Phase == corev1.PodRunning:
 			w.Violated("progress does not go back", "from %s to %s", was, now)
 		}
+	}
+}
+
+// looksAgain: no watch shows that a pod or Secret goes that has none of the operator's labels.
+func (w *world) looksAgain(plan reconcile.Plan) {
+	d := w.cache.disk
+	has := d.Status.Conditions
+	for _, st := range plan.Statuses {
+		var next spec.VirtualDiskStatus
+		data, _ := json.Marshal(st.Status["conditions"])
+		if err := json.Unmarshal(data, &next.Conditions); err != nil {
+			panic(err)
+		}
+		has = next.Conditions
+	}
+	c := spec.FindCondition(has, conditions.Ready)
+	if d.DeletionTimestamp == nil && c != nil && (c.Reason == conditions.ReasonDiskPodInTheWay || c.Reason == conditions.ReasonDiskSecretInTheWay) && plan.Wake.IsZero() {
+		w.Violated("what is in the way is looked for again", "there is no time for that: %s", c.Message)
 	}
 }
 
