@@ -1,12 +1,40 @@
 package controller
 
 import (
+	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/vmop/sdk/internal/promises"
+	"github.com/vmop/sdk/vmop/reconcile/observation"
 	"github.com/vmop/sdk/vmop/spec"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
+
+// Pods of others come and go in namespaces in which no machine ever starts, and no memory is left
+// of them.
+func TestPodsOfOthersAreForgotten(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	s := newStarts(nil, nil, func() time.Time { return now }, func() time.Time { return now })
+	s.of("former").Looked(&observation.Look{Began: now})
+	for i := range 10000 {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprint("job", i), Name: "pod", UID: types.UID(strconv.Itoa(i))}}
+		pod.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+		s.awaits(pod)
+		now = now.Add(time.Second)
+		s.awaitsNoMore(pod)
+		s.claimCreated(pod.Namespace+"-stopped", "disk", now)
+	}
+	if s.in["former"] != nil {
+		t.Error("a look is kept that no start may rely on")
+	}
+	if len(s.in) > 500 {
+		t.Errorf("%d namespaces are remembered", len(s.in))
+	}
+}
 
 // A machine with new disks starts without a list of pods, but not beside a pod of others
 // that has waited for one of them, which an operator that does not watch such pods does.

@@ -33,7 +33,12 @@ type starts struct {
 
 	mu sync.Mutex
 	in map[string]*observation.Starts
+	// pruned is when what cannot matter any more was last dropped.
+	pruned time.Time
 }
+
+// pruneInterval is how often that is dropped while no machine starts.
+const pruneInterval = time.Minute
 
 func newStarts(live, cache client.Reader, now, watched func() time.Time) *starts {
 	return &starts{live: live, cache: cache, now: now, watched: watched, in: map[string]*observation.Starts{}}
@@ -45,6 +50,24 @@ func (s *starts) of(namespace string) *observation.Starts {
 		s.in[namespace] = &observation.Starts{}
 	}
 	return s.in[namespace]
+}
+
+// prune must be called with the lock held.
+func (s *starts) prune(now time.Time) {
+	s.pruned = now
+	for n, in := range s.in {
+		if in.Idle(now) {
+			delete(s.in, n)
+		}
+	}
+}
+
+// recorded drops what cannot matter any more after something was recorded without a start: there
+// may never be one. It must be called with the lock held.
+func (s *starts) recorded() {
+	if now := s.now(); now.Sub(s.pruned) > pruneInterval {
+		s.prune(now)
+	}
 }
 
 // turn is a machine's permission to start.
@@ -100,11 +123,7 @@ func (s *starts) ask(ctx context.Context, namespace string, start observation.St
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	for n, in := range s.in {
-		if in.Idle(now) {
-			delete(s.in, n)
-		}
-	}
+	s.prune(now)
 	in := s.of(namespace)
 	for _, m := range in.Made() {
 		if shows, err := s.shows(ctx, namespace, m); err != nil {
@@ -202,6 +221,7 @@ func (s *starts) claimCreated(namespace, claim string, asked time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.of(namespace).Created(claim, asked)
+	s.recorded()
 }
 
 func (s *starts) awaits(pod *corev1.Pod) {
@@ -220,6 +240,7 @@ func (s *starts) awaitsNoMore(pod *corev1.Pod) {
 	if in := s.in[pod.Namespace]; in != nil {
 		in.AwaitsNoMore(s.now(), string(pod.UID))
 	}
+	s.recorded()
 }
 
 // doubt forgets what another leader may have made untrue.

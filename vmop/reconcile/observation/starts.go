@@ -2,6 +2,7 @@ package observation
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -327,33 +328,19 @@ func (s *Starts) Made() []Made {
 // Shown records that the caches show a pod, or a later one, or that it was deleted.
 func (s *Starts) Shown(uid string) { delete(s.made, uid) }
 
-// Idle drops the looks that no start may rely on any more, and reports whether nothing has to be
-// remembered of the namespace.
+// Idle drops what cannot matter to a start any more, such as looks that are too old, and reports
+// whether nothing has to be remembered of the namespace. Call it now and then also while no machine
+// starts: pods of others and new claims are recorded without one.
 func (s *Starts) Idle(now time.Time) bool {
 	for i, l := range s.last {
 		if !recent(now, l) {
 			s.last[i] = nil
 		}
 	}
-	for c, t := range s.taken {
-		if !t.over(now) {
-			return false
-		}
-		delete(s.taken, c)
-	}
-	for c, at := range s.created {
-		if now.Sub(at) <= newFor {
-			return false
-		}
-		delete(s.created, c)
-	}
-	for c, at := range s.left {
-		if now.Sub(at) <= uncertain {
-			return false
-		}
-		delete(s.left, c)
-	}
-	return !s.looking && len(s.awaited) == 0 && (s.known.IsZero() || now.Sub(s.known) > knownAge) && s.last[0] == nil && s.last[1] == nil
+	maps.DeleteFunc(s.taken, func(_ string, t taken) bool { return t.over(now) })
+	maps.DeleteFunc(s.created, func(_ string, at time.Time) bool { return now.Sub(at) > newFor })
+	maps.DeleteFunc(s.left, func(_ string, at time.Time) bool { return now.Sub(at) > uncertain })
+	return !s.looking && len(s.taken)+len(s.created)+len(s.left)+len(s.awaited) == 0 && (s.known.IsZero() || now.Sub(s.known) > knownAge) && s.last[0] == nil && s.last[1] == nil
 }
 
 func recent(now time.Time, l *Look) bool { return l != nil && now.Sub(l.Began) <= lookAge }

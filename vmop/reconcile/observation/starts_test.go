@@ -447,6 +447,44 @@ func TestOldLooksAreDropped(t *testing.T) {
 	}
 }
 
+// What cannot matter any more is forgotten, also while the namespace has to be remembered for
+// something else, which may be for ever.
+func TestWhatIsOverIsForgotten(t *testing.T) {
+	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for name, busy := range map[string]func(s *Starts, now time.Time){
+		"for nothing else": func(*Starts, time.Time) {},
+		"a start": func(s *Starts, now time.Time) {
+			s.Looked(&Look{Whole: true, Began: now})
+			s.Begin(now, Start{Machine: "vm", Claims: []string{"c"}})
+		},
+		"a new claim":                func(s *Starts, now time.Time) { s.Created("c", now) },
+		"a pod that waits":           func(s *Starts, _ time.Time) { s.Awaits("waits", []string{"c"}) },
+		"a pod that has just waited": func(s *Starts, now time.Time) { s.Awaits("waits", []string{"c"}); s.AwaitsNoMore(now, "waits") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s Starts
+			for i := range 1000 {
+				claim, uid := fmt.Sprint("claim", i), fmt.Sprint("uid", i)
+				s.Created("new"+claim, began)
+				s.Awaits(uid, []string{claim})
+				s.AwaitsNoMore(began, uid)
+			}
+			if s.Idle(began.Add(uncertain)); len(s.left) != 1000 {
+				t.Errorf("of what may matter yet there are %d", len(s.left))
+			}
+			now := began.Add(uncertain + 1)
+			busy(&s, now)
+			idle := s.Idle(now)
+			if len(s.left)+len(s.created) > 1 {
+				t.Errorf("kept are %d claims that were awaited and %d that were new", len(s.left), len(s.created))
+			}
+			if want := name == "for nothing else"; idle != want {
+				t.Errorf("idle: %v", idle)
+			}
+		})
+	}
+}
+
 // The claims of a machine that comes into being are known to be used by nobody, and
 // no request asks for it.
 func TestNewClaimsNeedNoLook(t *testing.T) {
