@@ -15,7 +15,9 @@ func (d *decision) attempt(p *corev1.Pod) {
 	im := d.disk.Status.Import
 	counted := im != nil && im.PodUID == p.UID
 	switch {
-	case !counted && p.Status.Phase == corev1.PodSucceeded && d.torn():
+	case !counted && d.torn():
+		// Nothing shows it once that pod has ended, and another attempt would take what this one
+		// has left for its own.
 		d.count(p, runnerconfig.Imported{Final: true, Error: fmt.Sprintf("VirtualDisk %s was used by pod %s while it was copied, so that the copy may be torn",
 			d.disk.Spec.DataSource.ObjectRef.Name, few(d.sourceWriters()))})
 	case counted || p.DeletionTimestamp != nil && !finished(p):

@@ -181,6 +181,47 @@ func TestCopiesOfDisks(t *testing.T) {
 	}
 }
 
+// A machine that starts at the same moment as a copy, and ends before it, has written to what was
+// copied: that is noted as soon as its pod is seen, because nothing shows it afterwards, and nothing
+// that the attempt may have left in the claim becomes the disk.
+func TestCopyDuringWhichAMachineEnds(t *testing.T) {
+	for _, phase := range []corev1.PodPhase{corev1.PodPending, corev1.PodRunning, corev1.PodFailed, corev1.PodSucceeded} {
+		copying(func(name string, s disk.Snapshot, _, torn bool) {
+			if !torn {
+				return
+			}
+			t.Run(string(phase)+", "+name, func(t *testing.T) {
+				had := s.Pod
+				s.Pod = had.DeepCopy()
+				if s.Pod.Status.Phase = phase; phase == corev1.PodPending || phase == corev1.PodRunning {
+					s.Pod.Status.ContainerStatuses = nil
+				}
+				fills := func() bool {
+					t.Helper()
+					plan := disk.Decide(s)
+					s.Disk = told(t, s.Disk, plan)
+					return slices.ContainsFunc(plan.Actions, func(a reconcile.Action) bool {
+						c, makes := a.(reconcile.Create)
+						_, pod := any(c.Object).(*corev1.Pod)
+						_, marks := a.(reconcile.UpdateClaim)
+						return marks || makes && pod
+					})
+				}
+				if fills() || s.Disk.Status.Import == nil || s.Disk.Status.Import.PodUID != s.Pod.UID || !s.Disk.Status.Import.Final {
+					t.Fatalf("it is not noted: %+v", s.Disk.Status)
+				}
+				s.SourceUsers, s.Pod = nil, had
+				if fills() {
+					t.Error("what may be torn is the disk")
+				}
+				if s.Pod = nil; fills() || s.Disk.Status.Phase != spec.DiskFailed {
+					t.Errorf("another attempt finds what that one has left: %+v", s.Disk.Status)
+				}
+			})
+		})
+	}
+}
+
 // An image is copied whoever else reads it, when it is there; what a guest sees of it is
 // what the disk has at least. Nobody writes to it, so that no copy is torn.
 func TestCopiesOfImages(t *testing.T) {

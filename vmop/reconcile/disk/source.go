@@ -55,8 +55,8 @@ func (d *decision) source() bool {
 	return ref.Kind != spec.KindClusterImage || d.server(ref.Name, c, wait)
 }
 
-// torn reports whether a pod may have written to the source during the copy. It keeps a copy from
-// being trusted whose pod was created at the same moment as a machine's.
+// torn reports whether a pod may write to the source during the copy. It keeps a copy from being
+// trusted whose pod was created at the same moment as a machine's.
 func (d *decision) torn() bool {
 	return d.disk.Spec.DataSource != nil && d.disk.Spec.DataSource.ObjectRef != nil && d.disk.Spec.DataSource.ObjectRef.Kind == spec.KindDisk &&
 		len(d.sourceWriters()) > 0
