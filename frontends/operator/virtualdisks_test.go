@@ -247,8 +247,19 @@ func TestVirtualDisks(tt *testing.T) {
 		t.Errorf("%+v\n%+v", c, image.Status)
 	}
 
-	// A copy of that.
+	// A copy of that, once a pod has let it go that no watch shows.
+	other := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "backup"}, Spec: corev1.PodSpec{
+		Containers: []corev1.Container{{Name: "backup", Image: "registry.test/backup"}},
+		Volumes:    []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "image-vd"}}}},
+	}}
+	if _, err := t.kube.CoreV1().Pods(t.namespace).Create(t.Context(), other, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	d.make("copy", "{persistentVolumeClaim: {size: 2Gi}, dataSource: {type: ObjectRef, objectRef: {kind: VirtualDisk, name: image}}}")
+	d.becomes("copy", spec.DiskPending, conditions.ReasonDisksInUse)
+	if err := t.kube.CoreV1().Pods(t.namespace).Delete(t.Context(), other.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
+		t.Fatal(err)
+	}
 	d.becomes("copy", spec.DiskProvisioning, conditions.ReasonPodNotStarted)
 	if got := d.becomes("image", spec.DiskReady, conditions.ReasonDiskReady); len(got.Status.AttachedToVirtualMachines) > 0 {
 		t.Errorf("%+v", got.Status)

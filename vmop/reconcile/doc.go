@@ -35,7 +35,8 @@
 //     show what it has written, it waits.
 //  2. It decides.
 //  3. Before a plan with [Plan.StartsPod] it has the machine's turn
-//     (observation.Starts) and the pods that no cache shows; before one with
+//     (observation.Starts) and the pods that no cache shows, and so for a copy of a
+//     disk that begins (disk.CopiesDisk); before one with
 //     [Plan.Releases] it looks for a pod at the API server, and before one with
 //     [Plan.DeletesClaims] at the object itself. With what it finds it decides anew.
 //  4. It executes the actions in their order, up to the first that fails; or one of

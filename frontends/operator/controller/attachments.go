@@ -171,19 +171,8 @@ func (k *attachments) prepare(ctx context.Context, o *sight[attachmentkind.Snaps
 	}
 	p.answered, p.end = t.answered, func(bool) { t.end() }
 	memory.asked, memory.turns = time.Time{}, 0
-	w := machineLook{&look{reader: k.reader, ctx: ctx, namespace: s.Attachment.Namespace}}
-	s.Users = w.podsWith(claim, objects.ExportPod(s.Attachment.Name))
-	if w.err != nil {
-		return p, w.err
-	}
-	for _, pod := range t.others {
-		if slices.Contains(objects.PodClaims(pod), claim) && !slices.ContainsFunc(s.Users, func(u corev1.Pod) bool { return u.UID == pod.UID }) {
-			if pod.Name == objects.ExportPod(s.Attachment.Name) {
-				p.waits = true // for the cache
-				return p, nil
-			}
-			s.Users = append(s.Users, *pod)
-		}
+	if s.Users, p.waits, err = t.users(ctx, k.reader, claim); err != nil || p.waits {
+		return p, err
 	}
 	p.plan = attachmentkind.Decide(*s)
 	if again := o.now.Add(recheck); !p.plan.StartsPod() && (p.plan.Wake.IsZero() || again.Before(p.plan.Wake)) {

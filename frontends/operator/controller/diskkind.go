@@ -5,6 +5,8 @@ import (
 )
 
 type disks struct {
+	*reader
 	settings objects.Settings
+	starts   *starts
 	progress *importProgress
 }

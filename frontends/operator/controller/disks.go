@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
 	diskkind "github.com/vmop/sdk/vmop/reconcile/disk"
 	"github.com/vmop/sdk/vmop/reconcile/machineconfig"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
+	"github.com/vmop/sdk/vmop/reconcile/observation"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -32,17 +35,19 @@ func clusterImageRegistration() registration {
 
 func addDisks(s *setup) error {
 	progress := newImportProgress(s.reader.now)
+	k := &disks{reader: s.reader, settings: s.options.Settings, starts: s.starts, progress: progress}
 	return addFilled(s, progress, filledKind{
 		controller: "disks", name: spec.KindDisk, label: names.LabelDisk, ofClaim: spec.DiskOfClaim, claim: objects.ClaimOfDisk, object: &storedDisk{},
-		observe: (&disks{settings: s.options.Settings, progress: progress}).observe,
+		observe: k.observe, prepare: k.prepare,
 	})
 }
 
 func addImages(s *setup) error {
 	progress := newImportProgress(s.reader.now)
+	k := &disks{reader: s.reader, settings: s.options.Settings, starts: s.starts, progress: progress}
 	return addFilled(s, progress, filledKind{
 		controller: "images", name: spec.KindImage, label: names.LabelImage, ofClaim: spec.ImageOfClaim, claim: objects.ClaimOfImage, object: &storedImage{},
-		observe: (&disks{settings: s.options.Settings, progress: progress}).observeImage,
+		observe: k.observeImage, prepare: k.prepare,
 	})
 }
 
@@ -69,6 +74,8 @@ type filledKind struct {
 	// namespace has the claims of a cluster-scoped kind.
 	namespace string
 	observe   func(*look) *sight[diskkind.Snapshot]
+	// prepare is that of [kind].
+	prepare func(context.Context, *sight[diskkind.Snapshot], reconcile.Plan, *subjectMemory) (*prepared, error)
 }
 
 func addFilled(s *setup, progress *importProgress, k filledKind) error {
@@ -94,7 +101,7 @@ func addFilled(s *setup, progress *importProgress, k filledKind) error {
 		})
 	}
 	_, withClusterImages := s.reader.kinds[spec.KindClusterImage]
-	return addKind(s, k.controller, kind[diskkind.Snapshot]{namespace: k.namespace, observe: k.observe, decide: diskkind.Decide}, controller.Options{MaxConcurrentReconciles: 2}, func(b *builder.Builder) *builder.Builder {
+	return addKind(s, k.controller, kind[diskkind.Snapshot]{namespace: k.namespace, observe: k.observe, decide: diskkind.Decide, prepare: k.prepare}, controller.Options{MaxConcurrentReconciles: 2}, func(b *builder.Builder) *builder.Builder {
 		switch {
 		case !withClusterImages:
 		case k.namespace != "":
@@ -188,6 +195,39 @@ func (k *disks) around(w *look, stored client.Object, s diskkind.Snapshot, claim
 	s.Failures = w.refusals(s.Now)
 	out.snapshot = s
 	return out
+}
+
+// prepare ensures that no other pod uses a disk when a pod is created that copies it, as for
+// machines: one that came and went at the same moment would leave no trace but a copy that is torn.
+func (k *disks) prepare(ctx context.Context, o *sight[diskkind.Snapshot], plan reconcile.Plan, memory *subjectMemory) (p *prepared, err error) {
+	s := &o.snapshot
+	p = &prepared{plan: plan}
+	claim := diskkind.CopiesDisk(*s, plan)
+	if claim == "" {
+		memory.asked = time.Time{}
+		return p, nil
+	}
+	if memory.asked.IsZero() {
+		memory.asked = o.now
+	}
+	var cancel context.CancelFunc
+	ctx, cancel = context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	p.until, _ = ctx.Deadline()
+	t, err := k.starts.turn(ctx, s.Claim.Namespace, observation.Start{
+		Machine: objects.ImportPod(s.Claim.Name), Claims: []string{claim}, Refers: true, Asked: memory.asked,
+	})
+	if t == nil {
+		p.waits = err == nil
+		return p, err
+	}
+	p.answered, p.end = t.answered, func(bool) { t.end() }
+	memory.asked, memory.turns = time.Time{}, 0
+	if s.SourceUsers, p.waits, err = t.users(ctx, k.reader, claim); err != nil || p.waits {
+		return p, err
+	}
+	p.plan = diskkind.Decide(*s)
+	return p, nil
 }
 
 // source reads the disk or image that another one is a copy of, and which the pod copies. One that
@@ -289,4 +329,20 @@ func (w machineLook) podsWith(claim, but string) []corev1.Pod {
 	}
 	slices.SortFunc(out, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
 	return out
+}
+
+// users returns the pods with a claim, but for the one that has the turn: those that the caches show
+// now, and those known to the turn. waits: that one is there, and the caches do not show it yet.
+func (t *turn) users(ctx context.Context, r *reader, claim string) (users []corev1.Pod, waits bool, err error) {
+	w := machineLook{&look{reader: r, ctx: ctx, namespace: t.namespace}}
+	users = w.podsWith(claim, t.machine)
+	for _, pod := range t.others {
+		if slices.Contains(objects.PodClaims(pod), claim) && !slices.ContainsFunc(users, func(u corev1.Pod) bool { return u.UID == pod.UID }) {
+			if pod.Name == t.machine {
+				return nil, w.err == nil, w.err
+			}
+			users = append(users, *pod)
+		}
+	}
+	return users, false, w.err
 }

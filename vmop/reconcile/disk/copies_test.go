@@ -124,6 +124,9 @@ func brokenCopies(decide func(disk.Snapshot) reconcile.Plan) []string {
 				filled = filled || a.Annotations[names.AnnotationFilled] != ""
 			}
 		}
+		if is := disk.CopiesDisk(s, plan) == "golden-vd"; is != (made != nil) {
+			broken("what begins to be copied is known")
+		}
 		if (made != nil) != can {
 			broken("what is copied is there, and nobody writes to it")
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/vmop/sdk/vmop/conditions"
 	"github.com/vmop/sdk/vmop/names"
+	"github.com/vmop/sdk/vmop/reconcile"
 	"github.com/vmop/sdk/vmop/reconcile/objects"
 	"github.com/vmop/sdk/vmop/spec"
 	corev1 "k8s.io/api/core/v1"
@@ -53,6 +54,23 @@ func (d *decision) source() bool {
 		return false
 	}
 	return ref.Kind != spec.KindClusterImage || d.server(ref.Name, c, wait)
+}
+
+// CopiesDisk returns the claim of the VirtualDisk that a plan begins to copy, or "". Before executing
+// such a plan, make sure that the snapshot's SourceUsers are complete, including those that no watch
+// shows, and that no machine with the claim gets a pod at the same time; and decide anew with them.
+func CopiesDisk(s Snapshot, plan reconcile.Plan) string {
+	d := subjectOf(&s)
+	if d.object == nil || d.disk.Spec.DataSource == nil || d.disk.Spec.DataSource.ObjectRef == nil || d.disk.Spec.DataSource.ObjectRef.Kind != spec.KindDisk {
+		return ""
+	}
+	if !slices.ContainsFunc(plan.Actions, func(a reconcile.Action) bool {
+		t := a.Target()
+		return t.Verb == "create" && t.Kind == names.KindPod && t.Name == d.podName
+	}) {
+		return ""
+	}
+	return objects.ClaimOfDisk(d.disk.Spec.DataSource.ObjectRef.Name)
 }
 
 // torn reports whether a pod may write to the source during the copy. It keeps a copy from being
