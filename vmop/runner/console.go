@@ -172,9 +172,16 @@ func (c *console) drop(v *viewer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.viewers[v] {
-		delete(c.viewers, v)
-		close(v.out)
+		c.dismiss(v)
 	}
+}
+
+// dismiss ends a viewer once it has what is queued for it. One that does not read must not hold up
+// the end of the console, which waits for all viewers, also for those it knows no more.
+func (c *console) dismiss(v *viewer) {
+	_ = v.conn.SetDeadline(deadlineIn(consoleFlush))
+	delete(c.viewers, v)
+	close(v.out)
 }
 
 // close ends the console after QEMU's end: clients get what is queued for them before the end of
@@ -191,9 +198,7 @@ func (c *console) close() error {
 	}
 	c.mu.Lock()
 	for v := range c.viewers {
-		_ = v.conn.SetDeadline(deadlineIn(consoleFlush))
-		delete(c.viewers, v)
-		close(v.out)
+		c.dismiss(v)
 	}
 	c.mu.Unlock()
 	c.wg.Wait()
