@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -81,33 +82,58 @@ func (i *deviceImage) discard() error {
 	return os.Remove(i.path)
 }
 
-func (i *deviceImage) head(ctx context.Context) (_ []byte, err error) {
-	head := make([]byte, deviceHead)
+// place is a part of a disk, in bytes.
+type place struct{ from, to int64 }
+
+// part returns a part of the disk, with zeros behind its end.
+func (i *deviceImage) part(ctx context.Context, p place) (_ []byte, err error) {
+	out, end := make([]byte, p.to-p.from), min(p.to, i.size)
+	if p.from >= end {
+		return out, nil
+	}
 	if i.format == "raw" {
 		f, err := os.Open(i.path)
 		if err != nil {
 			return nil, err
 		}
 		defer f.Close()
-		_, err = io.ReadFull(io.NewSectionReader(f, 0, i.size), head)
+		_, err = io.ReadFull(io.NewSectionReader(f, p.from, end-p.from), out[:end-p.from])
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) { // it is shorter
 			err = nil
 		}
-		return head, err
+		return out, err
 	}
-	tmp, err := os.CreateTemp("", "head-")
+	tmp, err := os.CreateTemp("", "part-")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, tmp.Close(), os.Remove(tmp.Name())) }()
-	if err := tmp.Truncate(deviceHead); err != nil {
+	if err := tmp.Truncate(p.to); err != nil {
 		return nil, err
 	}
-	if err := imagesource.WriteOver(ctx, i.path, 0, min(deviceHead, i.size), tmp, nil); err != nil {
+	if err := imagesource.WriteOver(ctx, i.path, p.from, end, tmp, nil); err != nil {
 		return nil, err
 	}
-	_, err = tmp.ReadAt(head, 0)
-	return head, err
+	_, err = tmp.ReadAt(out, p.from)
+	return out, err
+}
+
+// isOn reports whether a device has in these places what it has once the disk is made on it.
+func (i *deviceImage) isOn(ctx context.Context, dev io.ReaderAt, places []place) (bool, error) {
+	for _, p := range places {
+		want, err := i.part(ctx, p)
+		if err != nil {
+			return false, err
+		}
+		has := make([]byte, len(want))
+		if _, err := dev.ReadAt(has, p.from); err != nil && !errors.Is(err, io.EOF) {
+			return false, err
+		}
+		if !bytes.Equal(has, want) {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // over writes the disk over a device of size bytes, and zeros behind it. first, the disk's

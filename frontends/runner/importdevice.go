@@ -22,8 +22,9 @@ func headOf(job runnerconfig.Import) []byte {
 	return head
 }
 
-// makeOnDevice makes a disk on a block device by overwriting it. A device that begins with anything
-// but zeros, the mark of an earlier attempt, or the disk's own first bytes is refused.
+// makeOnDevice makes a disk on a block device by overwriting it. A device that does not begin with
+// zeros, or has something known on it, is refused, unless that is the mark of an earlier attempt or
+// the disk itself.
 func makeOnDevice(ctx context.Context, job runnerconfig.Import, progress func(string), watch func(runnerconfig.ImportProgress)) (out runnerconfig.Imported, err error) {
 	dev, err := os.OpenFile(job.File, os.O_RDWR|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -38,7 +39,11 @@ func makeOnDevice(ctx context.Context, job runnerconfig.Import, progress func(st
 	if _, err := io.ReadFull(io.NewSectionReader(dev, 0, size), head); err != nil {
 		return out, err
 	}
-	free := bytes.Equal(head, make([]byte, len(head))) || bytes.Equal(head, headOf(job)[:len(head)])
+	known, err := recognized(dev, size)
+	if err != nil {
+		return out, fmt.Errorf("look at what is on the block device: %w", err)
+	}
+	free := bytes.Equal(head, headOf(job)[:len(head)]) || known == "" && bytes.Equal(head, make([]byte, len(head)))
 	if job.Copy != nil && job.Copy.CloneOf != "" {
 		if out, err := adoptDevice(ctx, job, dev, size, watch); err != nil || out.Cloned {
 			return out, err
@@ -52,13 +57,27 @@ func makeOnDevice(ctx context.Context, job runnerconfig.Import, progress func(st
 	if img.size > size {
 		return out, fmt.Errorf("the disk has %d bytes, more than the %d of the block device: %w", img.size, size, errSmaller)
 	}
-	first, err := img.head(ctx)
+	first, err := img.part(ctx, place{0, deviceHead})
 	if err != nil {
 		return out, err
 	}
-	// An earlier attempt may have completed the disk without being able to report it.
-	if !free && !bytes.Equal(head, first[:len(head)]) {
-		return out, errOccupied
+	if !free {
+		// An earlier attempt may have completed the disk without being able to report it.
+		places := signedPlaces(size)
+		if job.Copy != nil && job.Copy.CloneOf != "" {
+			// What was cloned when the source was another is nobody else's either.
+			places = []place{{0, int64(len(head))}}
+		}
+		own, err := img.isOn(ctx, dev, places)
+		if err != nil {
+			return out, err
+		}
+		if !own && known != "" {
+			return out, fmt.Errorf("%s: %w", known, errOccupied)
+		}
+		if !own {
+			return out, errOccupied
+		}
 	}
 	if err := img.over(ctx, dev, size, headOf(job), first, progress, watch); err != nil {
 		return out, err
