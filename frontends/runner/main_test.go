@@ -32,6 +32,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asRunner) != "" {
 		os.Exit(Main(os.Args[1:], os.Stdout, os.Stderr))
 	}
+	if image := os.Getenv(asInit); image != "" {
+		os.Exit(convertAsInit(image))
+	}
 	os.Exit(m.Run())
 }
 

@@ -10,8 +10,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/vmop/sdk/internal/atomicfile"
 )
@@ -47,7 +49,13 @@ func run(ctx context.Context, args ...string) error {
 	if err != nil {
 		return err
 	}
-	out, err := exec.CommandContext(ctx, path, args...).CombinedOutput()
+	cmd := exec.CommandContext(ctx, path, args...)
+	// A runner that is the first process of a pod reaps what leads no group as an orphan. A Ctrl-C at
+	// the terminal does not reach the group, and must not leave the tool behind.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	runtime.LockOSThread() // Pdeathsig is sent when the parent's thread ends
+	defer runtime.UnlockOSThread()
+	out, err := cmd.CombinedOutput()
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return cause
 	}

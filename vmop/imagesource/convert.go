@@ -161,7 +161,8 @@ func qemuImg(ctx context.Context, format imageinspect.Format, file uint64, size 
 	cmd.Env = []string{"LC_ALL=C"}
 	var said beginning
 	cmd.Stdout, cmd.Stderr = &percents{size: size, report: report}, &said
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	// A runner that is the first process of a pod reaps what leads no group as an orphan.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	runtime.LockOSThread() // Pdeathsig is sent when the parent's thread ends
 	defer runtime.UnlockOSThread()
 	if err := cmd.Start(); err != nil {
