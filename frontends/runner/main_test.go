@@ -128,6 +128,45 @@ func TestSignals(t *testing.T) {
 	}
 }
 
+// A signal that comes while the host is still examined ends the runner in order, too: without a
+// termination message, the machine would count as failed.
+func TestSignalBeforeTheMachine(t *testing.T) {
+	dir, config := writeConfig(t)
+	termination, begun := filepath.Join(dir, "termination"), filepath.Join(dir, "begun")
+	qemu := filepath.Join(dir, "qemu")
+	if err := os.WriteFile(qemu, []byte("#!/bin/sh\n: >'"+begun+"'\nexec sleep 3600\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cmd := command(t, "-c", config, "-termination-log", termination, "-qemu", qemu)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(begun); err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the host is not examined")
+		}
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := wait(t, cmd); err != nil {
+		t.Errorf("exit: %v; %s", err, &stderr)
+	}
+	data, err := os.ReadFile(termination)
+	var o runner.Outcome
+	if err == nil {
+		err = json.Unmarshal(data, &o)
+	}
+	if err != nil || o.Cause != runner.CauseRequested || !o.Orderly || o.Message != "stopped before the machine ran" {
+		t.Errorf("termination message %s, %v", data, err)
+	}
+}
+
 func TestExitCodes(t *testing.T) {
 	bad := filepath.Join(t.TempDir(), "bad.yaml")
 	if err := os.WriteFile(bad, []byte("\"/Runner\":\n  vm: {name: a, maximumCpus: many}\n"), 0o600); err != nil {

@@ -181,6 +181,12 @@ func run(s settings, out io.Writer) (runner.Outcome, error) {
 	if err != nil {
 		return failed(err)
 	}
+	// To examine the host takes seconds where it is busy. Who ends the pod meanwhile is answered with
+	// a termination message, too.
+	asked, ask := context.WithCancel(context.Background())
+	defer ask()
+	handOver := sync.OnceFunc(runner.OnStopSignals(ask))
+	defer handOver()
 	log := &runner.LogReporter{Out: out, JSON: s.logFormat == "json"}
 	var memory lean
 	defer memory.end()
@@ -210,10 +216,11 @@ func run(s settings, out io.Writer) (runner.Outcome, error) {
 	if o.Template, err = runner.LoadTemplate(&c, templateDir, o.Directories.Data); err != nil {
 		return failed(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
 	// The probe is kept with the machine's data, the only persistent directory of a pod.
-	probed, err := hostprobe.Probe(ctx, hostprobe.Options{QEMU: s.qemu, CacheDir: filepath.Join(o.Directories.Data, "hostprobe")})
+	probed, err := hostprobe.Probe(asked, hostprobe.Options{QEMU: s.qemu, CacheDir: filepath.Join(o.Directories.Data, "hostprobe")})
+	if asked.Err() != nil { // as the engine has it of a stop before the guest runs
+		return runner.Outcome{Cause: runner.CauseRequested, Message: "stopped before the machine ran", Orderly: true}, nil
+	}
 	if err != nil {
 		return failed(err)
 	}
@@ -232,9 +239,13 @@ func run(s settings, out io.Writer) (runner.Outcome, error) {
 	}
 	defer reapOrphans()()
 	defer stopOnSignals(e, os.Getpid() == 1)()
+	handOver()
+	if asked.Err() != nil {
+		e.Stop()
+	}
 	defer e.TakeQuitSignal()()
 	defer followConfig(s.config, data, e)()
-	return e.Run(ctx)
+	return e.Run(context.Background())
 }
 
 func startFailure(err error) runner.Outcome {
