@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -95,8 +97,31 @@ func (d *openedDisk) open() (*os.File, runnerconfig.DriveFacts, error) {
 // The disk is another process' for now.
 var (
 	errDiskLocked = errors.New("another process has it, and its lock")
-	errDeviceBusy = errors.New("it is mounted, or another process has it")
+	errDeviceBusy = errors.New("it is in use: mounted, part of a volume of the host (LVM, RAID), or another process has it")
 )
+
+// whileBusy calls open until no other process has the disk, or for a while: the QEMU of a runner or
+// an exporter that was killed needs a moment to end. tell is called once if it waits.
+func whileBusy(ctx context.Context, tell func(error), open func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, orphanGrace)
+	defer cancel()
+	retry := time.NewTicker(lockInterval)
+	defer retry.Stop()
+	for told := false; ; told = true {
+		err := open()
+		if !errors.Is(err, errDiskLocked) && !errors.Is(err, errDeviceBusy) {
+			return err
+		}
+		if !told {
+			tell(err)
+		}
+		select {
+		case <-retry.C:
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
 
 func (d *openedDisk) create() (*os.File, error) {
 	if _, was, err := d.record(); err != nil {

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qmp"
@@ -57,7 +59,7 @@ func (e *Engine) prepareDisk(ctx context.Context, d runnerconfig.Drive, known ma
 	switch mode := info.Mode(); {
 	case mode.IsRegular():
 	case mode&os.ModeDevice != 0 && mode&os.ModeCharDevice == 0:
-		return e.prepareDevice(d, f, info)
+		return e.prepareDevice(ctx, d, f, info)
 	default:
 		return facts, fmt.Errorf("%s is neither a file nor a block device", path)
 	}
@@ -67,7 +69,10 @@ func (e *Engine) prepareDisk(ctx context.Context, d runnerconfig.Drive, known ma
 	return e.prepareImage(d, f, info.Size(), made, known)
 }
 
-func (e *Engine) prepareDevice(d runnerconfig.Drive, f *os.File, info fs.FileInfo) (runnerconfig.DriveFacts, error) {
+// prepareDevice opens a block device. QEMU inherits the open file, and with it that no exporter,
+// other machine or mount has the device for as long as QEMU runs. Loop devices over it, by which a
+// kubelet holds the volumes of its pods, are in nobody's way.
+func (e *Engine) prepareDevice(ctx context.Context, d runnerconfig.Drive, f *os.File, info fs.FileInfo) (runnerconfig.DriveFacts, error) {
 	path, facts := d.Where(), runnerconfig.DriveFacts{Device: true}
 	if d.File != "" {
 		return facts, fmt.Errorf("%s is a block device, but is configured as a file", path)
@@ -75,7 +80,19 @@ func (e *Engine) prepareDevice(d runnerconfig.Drive, f *os.File, info fs.FileInf
 	if err := checkDevice(path, info); err != nil {
 		return facts, fmt.Errorf("%s: %w", path, err)
 	}
-	device, err := reopen(f, diskFlags(facts, d.ReadOnly))
+	flags := diskFlags(facts, d.ReadOnly)
+	if !d.ReadOnly {
+		flags |= unix.O_EXCL
+	}
+	var device *os.File
+	err := whileBusy(ctx, func(err error) {
+		e.message(LevelInfo, "waiting up to %v for the block device %s: %v", orphanGrace, path, err)
+	}, func() (err error) {
+		if device, err = reopen(f, flags); errors.Is(err, unix.EBUSY) {
+			err = errDeviceBusy
+		}
+		return err
+	})
 	if err != nil {
 		return facts, fmt.Errorf("block device %s: %w", path, err)
 	}

@@ -144,27 +144,14 @@ func (x *exporter) run(ctx context.Context, l net.Listener) error {
 	return x.end()
 }
 
-// open opens the disk. It waits for a while for another process to let go of it: the QEMU of
-// an exporter that was killed needs a moment to end.
 func (x *exporter) open(ctx context.Context, disk *openedDisk) (image *os.File, facts runnerconfig.DriveFacts, err error) {
-	ctx, cancel := context.WithTimeout(ctx, orphanGrace)
-	defer cancel()
-	retry := time.NewTicker(lockInterval)
-	defer retry.Stop()
-	for told := false; ; told = true {
+	err = whileBusy(ctx, func(err error) {
+		x.message(LevelInfo, "waiting up to %v for %s: %v", orphanGrace, x.o.Path, err)
+	}, func() (err error) {
 		image, facts, err = disk.open()
-		if !errors.Is(err, errDiskLocked) && !errors.Is(err, errDeviceBusy) {
-			return image, facts, err
-		}
-		if !told {
-			x.message(LevelInfo, "waiting up to %v for %s: %v", orphanGrace, x.o.Path, err)
-		}
-		select {
-		case <-retry.C:
-		case <-ctx.Done():
-			return nil, facts, err
-		}
-	}
+		return err
+	})
+	return image, facts, err
 }
 
 func (x *exporter) explained(err error) error {
