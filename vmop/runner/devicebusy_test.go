@@ -19,7 +19,7 @@ import (
 func loopDevice(t *testing.T) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("needs root: a loop device")
+		t.Fatal("a loop device needs root")
 	}
 	path := filepath.Join(t.TempDir(), "disk")
 	if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 16<<20)); err != nil {
@@ -29,7 +29,7 @@ func loopDevice(t *testing.T) string {
 	for range 2 {
 		out, err := exec.CommandContext(t.Context(), "losetup", "--find", "--show", path).CombinedOutput()
 		if err != nil {
-			t.Skipf("needs loop devices: %v: %s", err, out)
+			t.Fatalf("losetup: %v: %s", err, out)
 		}
 		path = strings.TrimSpace(string(out))
 		devices = append(devices, path)
@@ -110,5 +110,58 @@ func TestDeviceIsWaitedFor(t *testing.T) {
 	}
 	if err := e.closeInherited(); err != nil {
 		t.Error(err)
+	}
+}
+
+// What the host has made of a device is named, wherever it is made of: the device, a partition of it,
+// or what it is a partition of. If somebody uses it, or the device is held by something else, the
+// device is busy.
+func TestIdleVolumes(t *testing.T) {
+	sysfs, dev := t.TempDir(), t.TempDir()
+	mkdir := func(parts ...string) {
+		if err := os.MkdirAll(filepath.Join(append([]string{sysfs}, parts...)...), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mkdir("dev/block")
+	mkdir("devices/sdb/holders")
+	mkdir("devices/sdb/sdb1/holders/dm-0")
+	mkdir("devices/sdb/sdb2/holders")
+	mkdir("devices/sdc/holders/dm-1")
+	mkdir("devices/sdc/sdc1/holders")
+	mkdir("devices/sdd/holders")
+	if err := errors.Join(
+		os.WriteFile(filepath.Join(sysfs, "devices/sdb/sdb2/partition"), nil, 0o600),
+		os.WriteFile(filepath.Join(sysfs, "devices/sdc/sdc1/partition"), nil, 0o600),
+	); err != nil {
+		t.Fatal(err)
+	}
+	for number, at := range map[string]string{"8:16": "sdb", "8:18": "sdb/sdb2", "8:32": "sdc", "8:33": "sdc/sdc1", "8:48": "sdd"} {
+		if err := os.Symlink(filepath.Join(sysfs, "devices", at), filepath.Join(sysfs, "dev/block", number)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		minor uint32
+		want  string
+	}{{16, "dm-0"}, {18, ""}, {32, "dm-1"}, {33, "dm-1"}, {48, ""}, {64, ""}} {
+		if got := strings.Join(idleVolumes(sysfs, dev, unix.Mkdev(8, c.minor)), " "); got != c.want {
+			t.Errorf("8:%d: %q, want %q", c.minor, got, c.want)
+		}
+	}
+	device := loopDevice(t)
+	if err := os.Symlink(device, filepath.Join(dev, "dm-0")); err != nil {
+		t.Fatal(err)
+	}
+	if got := idleVolumes(sysfs, dev, unix.Mkdev(8, 16)); len(got) != 1 {
+		t.Errorf("a volume that nobody uses: %q", got)
+	}
+	user, err := os.OpenFile(device, os.O_RDWR|unix.O_EXCL, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer user.Close()
+	if got := idleVolumes(sysfs, dev, unix.Mkdev(8, 16)); len(got) != 0 {
+		t.Errorf("one that is in use: %q", got)
 	}
 }

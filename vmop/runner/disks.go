@@ -11,8 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/vmop/sdk/vmop/live"
 	"github.com/vmop/sdk/vmop/qemucmd"
 	"github.com/vmop/sdk/vmop/qmp"
@@ -69,9 +67,6 @@ func (e *Engine) prepareDisk(ctx context.Context, d runnerconfig.Drive, known ma
 	return e.prepareImage(d, f, info.Size(), made, known)
 }
 
-// prepareDevice opens a block device. QEMU inherits the open file, and with it that no exporter,
-// other machine or mount has the device for as long as QEMU runs. Loop devices over it, by which a
-// kubelet holds the volumes of its pods, are in nobody's way.
 func (e *Engine) prepareDevice(ctx context.Context, d runnerconfig.Drive, f *os.File, info fs.FileInfo) (runnerconfig.DriveFacts, error) {
 	path, facts := d.Where(), runnerconfig.DriveFacts{Device: true}
 	if d.File != "" {
@@ -80,19 +75,7 @@ func (e *Engine) prepareDevice(ctx context.Context, d runnerconfig.Drive, f *os.
 	if err := checkDevice(path, info); err != nil {
 		return facts, fmt.Errorf("%s: %w", path, err)
 	}
-	flags := diskFlags(facts, d.ReadOnly)
-	if !d.ReadOnly {
-		flags |= unix.O_EXCL
-	}
-	var device *os.File
-	err := whileBusy(ctx, func(err error) {
-		e.message(LevelInfo, "waiting up to %v for the block device %s: %v", orphanGrace, path, err)
-	}, func() (err error) {
-		if device, err = reopen(f, flags); errors.Is(err, unix.EBUSY) {
-			err = errDeviceBusy
-		}
-		return err
-	})
+	device, err := e.openDevice(ctx, path, f, info, diskFlags(facts, d.ReadOnly))
 	if err != nil {
 		return facts, fmt.Errorf("block device %s: %w", path, err)
 	}
