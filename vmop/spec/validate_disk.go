@@ -58,8 +58,8 @@ func DiskName(disks []Disk, index int) string {
 func validateDisks(disks []Disk, vmName string, path spot) field.ErrorList {
 	var errs field.ErrorList
 	var cds int
-	if n := len(disks); n > limits.MaxDisks+limits.MaxCDs {
-		errs = append(errs, tooManyAt(path, n, limits.MaxDisks+limits.MaxCDs))
+	if n := len(disks) - countCDs(disks); n > limits.MaxDisks {
+		errs = append(errs, tooManyAt(path, n, limits.MaxDisks))
 	}
 	claims := map[string]spot{}
 	boot := map[int32]spot{}

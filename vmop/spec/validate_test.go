@@ -239,6 +239,12 @@ func TestOneMistakeIsFoundInAnyMachine(t *testing.T) {
 			vm.Spec.VM.Shares = []spec.Share{{Tag: "a", PersistentVolumeClaim: &spec.VolumeClaimReference{ClaimName: "shared"}}}
 			return "spec.vm.shares"
 		},
+		"more disks than places": func(vm *spec.VirtualMachine) string {
+			for i := range limits.MaxDisks + 1 {
+				vm.Spec.VM.Disks = append(vm.Spec.VM.Disks, spec.Disk{PersistentVolumeClaim: &spec.VolumeClaimReference{ClaimName: fmt.Sprint("one-of-many-", i)}})
+			}
+			return "spec.vm.disks"
+		},
 		"no network kind": func(vm *spec.VirtualMachine) string { return addNetwork(vm, spec.Network{}) },
 	}
 	for name, mistake := range mistakes {
