@@ -481,9 +481,14 @@ func (w *tale) kubevirtSize(t *rapid.T, domain object) {
 		part("limits", "memory", m.MaximumRAM)
 		delete(domain, "memory")
 	}
-	if cpu := domain["cpu"].(object); len(cpu) == 3 && m.CPUTopology == nil && rapid.Bool().Draw(t, "CPUs of resources") {
+	if cpu := domain["cpu"].(object); m.CPUTopology == nil && rapid.Bool().Draw(t, "CPUs of resources") {
 		part(rapid.SampledFrom([]string{"requests", "limits"}).Draw(t, "of"), "cpu", *m.CurrentCPUs)
-		delete(domain, "cpu")
+		for _, name := range []string{"sockets", "cores", "threads"} {
+			delete(cpu, name)
+		}
+		if len(cpu) == 0 {
+			delete(domain, "cpu")
+		}
 	}
 	domain["resources"] = resources
 }
@@ -538,7 +543,7 @@ func (w *tale) kubevirtFirmware(t *rapid.T, domain, devices object) {
 		w.note("domain.devices.panicDevices[0].model")
 	}
 	if rapid.Bool().Draw(t, "no display") {
-		m.Display, devices["autoattachGraphicsDevice"] = nil, false
+		m.Display, devices["autoattachGraphicsDevice"] = &spec.Display{}, false
 	}
 	if rapid.Bool().Draw(t, "no serial port") {
 		m.Serial, devices["autoattachSerialConsole"] = &spec.SerialConsole{Enabled: new(false)}, false

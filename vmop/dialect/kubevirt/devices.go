@@ -10,7 +10,7 @@ func (m *machine) devices() {
 	// KubeVirt's graphics are reached through its API, never by a port.
 	m.vm.Spec.VM.Display = &spec.Display{VNC: &spec.VNC{UnixSocket: true}}
 	if graphics, ok := either(devices.Get("autoattachGraphicsDevice"), preferred.Get("preferredAutoattachGraphicsDevice")).Bool(); ok && !graphics {
-		m.vm.Spec.VM.Display = nil
+		m.vm.Spec.VM.Display = &spec.Display{} // without one there would be a server
 	}
 	if serial, ok := either(devices.Get("autoattachSerialConsole"), preferred.Get("preferredAutoattachSerialConsole")).Bool(); ok && !serial {
 		m.vm.Spec.VM.Serial = &spec.SerialConsole{Enabled: new(false)}

@@ -18,7 +18,7 @@ func (m *machine) size() error {
 		if err := m.typeSizes(cpu); err != nil {
 			return err
 		}
-	case cpu.Is():
+	case namesCPUs(cpu):
 		m.cpu(cpu)
 	default:
 		m.cpusOfResources(domain.Get("resources"))
@@ -48,6 +48,15 @@ func (m *machine) resources(n *tree.Node) {
 			}
 		}
 	}
+}
+
+// namesCPUs reports whether the manifest says how many CPUs there are. Otherwise KubeVirt goes by the
+// limit or request of the pod, also if there is a model.
+func namesCPUs(cpu *tree.Node) bool {
+	return slices.ContainsFunc([]string{"sockets", "cores", "threads"}, func(name string) bool {
+		n, ok := cpu.Get(name).Int()
+		return ok && n > 0
+	})
 }
 
 func (m *machine) cpu(cpu *tree.Node) {
