@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	objectnames "k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -111,7 +111,7 @@ func get(ctx context.Context, from client.Reader, key types.NamespacedName, into
 // refuses others before it asks the API server: that is no reason to look again, and it is for the
 // decision to say what is wrong with the manifest.
 func mayExist(name string) bool {
-	return name != "" && len(path.IsValidPathSegmentName(name)) == 0
+	return name != "" && len(objectnames.IsPathSegmentName(name)) == 0
 }
 
 func list(ctx context.Context, from client.Reader, into client.ObjectList, index, namespace, value string) error {
