@@ -263,6 +263,17 @@ func (f *fetch) extract(ctx context.Context, file *os.File, want string, hidden 
 	return found != "", explainUnpacking(ctx, kind, limit, err)
 }
 
+// hiddenAbove reports whether a layer above has removed a directory, which ends in a slash, or one
+// that it is in.
+func hiddenAbove(hidden map[string]bool, dir string) bool {
+	for ; dir != ""; dir, _ = path.Split(strings.TrimSuffix(dir, "/")) {
+		if hidden[dir] {
+			return true
+		}
+	}
+	return hidden[""]
+}
+
 func (f *fetch) search(t *tar.Reader, want string, hidden map[string]bool, limit int64) (found string, err error) {
 	var below []string
 	for range maxEntries {
@@ -287,7 +298,7 @@ func (f *fetch) search(t *tar.Reader, want string, hidden map[string]bool, limit
 			continue
 		}
 		wanted := p == want || want == "disk/" && dir == want
-		if !wanted || hidden[p] || hidden[dir] || hidden[""] {
+		if !wanted || hidden[p] || hiddenAbove(hidden, dir) {
 			continue
 		}
 		if h.Typeflag != tar.TypeReg && h.Typeflag != tar.TypeGNUSparse {

@@ -160,6 +160,13 @@ func TestLayers(t *testing.T) {
 	if err == nil || err.Error() != "the container image has no disk: there is no file /disk/*" {
 		t.Error(err)
 	}
+	for _, gone := range []string{".wh.vm", "vm/.wh.images", "vm/.wh..wh..opq", ".wh..wh..opq"} {
+		_, archive = layoutOf(t, imageOf(t, layerOf(t, true, entry{name: "vm/images/old.img", content: older}), layerOf(t, true, entry{name: gone})))
+		_, err := Fetch(t.Context(), Source{Location: archivePrefix + archive, Path: "/vm/images/old.img"}, filepath.Join(t.TempDir(), "image"), testOptions())
+		if err == nil || !strings.Contains(err.Error(), "has no disk") {
+			t.Errorf("%s: %v", gone, err)
+		}
+	}
 	to := filepath.Join(t.TempDir(), "image")
 	_, archive = layoutOf(t, imageOf(t,
 		layerOf(t, true, entry{name: "disk/old.img", content: older}),
