@@ -137,6 +137,14 @@ func (h *Host) Rename(m Machine, namespace, name string) (Machine, error) {
 		return fail(err)
 	}
 	defer lock.Close()
+	// Another machine goes by the path of an image.
+	files, err := m.Files()
+	if err == nil {
+		err = h.checkUnshared(&m, files)
+	}
+	if err != nil {
+		return fail(err)
+	}
 	if err := m.stageRename(to, namespace, name); err != nil {
 		return fail(err)
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // An image in a machine's directory that another machine has as a disk, or a QEMU open, is neither
-// removed with its machine nor replaced by a snapshot's.
+// removed with its machine, replaced by a snapshot's nor moved.
 func TestImagesOfOthersStay(t *testing.T) {
 	b := newBench(t)
 	_, err := b.h.CreateSnapshot(t.Context(), b.m, "first", CopyOptions{})
@@ -36,6 +36,9 @@ func TestImagesOfOthersStay(t *testing.T) {
 		}
 		if err := b.h.RestoreSnapshot(t.Context(), b.machine("web"), "first", RestoreOptions{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("restored: %v", err)
+		}
+		if _, err := b.h.Rename(b.machine("web"), "lab", "front"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("renamed: %v", err)
 		}
 		if b.inode(image) != before {
 			t.Error("the image is another one")

@@ -109,7 +109,7 @@ func (h *Host) examineLeft(out *examinedImages) error {
 	machines := filepath.Join(h.root, machinesDir)
 	for _, pattern := range []string{
 		filepath.Join(machines, "*", newClonePrefix+"*"), filepath.Join(machines, "*", newMachinePrefix+"*"),
-		filepath.Join(machines, "*", "*", snapshotsDir, newSnapshotPrefix+"*"),
+		filepath.Join(machines, "*", "*", snapshotsDir, newSnapshotPrefix+"*"), filepath.Join(machines, "*", "*", snapshotsDir, deletedSnapshotPrefix+"*"),
 	} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {

@@ -260,6 +260,7 @@ func TestCopyOfRunningMachine(t *testing.T) {
 			q := b.run(c.agent)
 			q.sync(func() { q.running = !c.paused })
 			b.abandon(filepath.Join(b.m.Data, snapshotsDir, newSnapshotPrefix+"1"))
+			b.abandon(filepath.Join(b.m.Data, snapshotsDir, deletedSnapshotPrefix+"old"))
 			var done int64
 			s, err := b.h.CreateSnapshot(t.Context(), b.m, "live", CopyOptions{Progress: func(n, _ int64) { done = n }})
 			b.ok(err)

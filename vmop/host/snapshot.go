@@ -33,6 +33,10 @@ func (h *Host) CreateSnapshot(ctx context.Context, m Machine, name string, optio
 // newSnapshotPrefix is the prefix of the names of unfinished snapshots, each of which is locked.
 const newSnapshotPrefix = ".new-"
 
+// deletedSnapshotPrefix is that of snapshots that are being deleted. An interrupted deletion is
+// completed when the next snapshot is created.
+const deletedSnapshotPrefix = ".deleted-"
+
 func (h *Host) createSnapshot(ctx context.Context, m *Machine, name string, options CopyOptions) (Snapshot, error) {
 	none := Snapshot{}
 	fail := func(err error) (Snapshot, error) {
@@ -57,7 +61,7 @@ func (h *Host) createSnapshot(ctx context.Context, m *Machine, name string, opti
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return fail(err)
 	}
-	for _, prefix := range []string{newSnapshotPrefix, stagingName} { // of interrupted ones
+	for _, prefix := range []string{newSnapshotPrefix, deletedSnapshotPrefix, stagingName} { // of interrupted ones
 		if err := removeAbandoned(parent, prefix); err != nil {
 			return fail(err)
 		}
@@ -143,7 +147,7 @@ func (m *Machine) DeleteSnapshot(name string) (err error) {
 	if err != nil {
 		return err
 	}
-	gone := filepath.Join(filepath.Dir(dir), ".deleted-"+name)
+	gone := filepath.Join(filepath.Dir(dir), deletedSnapshotPrefix+name)
 	if err := errors.Join(os.RemoveAll(gone), os.Rename(dir, gone), os.RemoveAll(gone)); err != nil {
 		return fmt.Errorf("delete snapshot %q of %s: %w", name, m.FullName(), err)
 	}
