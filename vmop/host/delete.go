@@ -40,6 +40,29 @@ func (h *Host) checkUnshared(m *Machine, files []File) error {
 	return h.checkOwn(m, images...)
 }
 
+// Delete is [Host.DeleteStopped] without a look at the definitions of other machines: an image that one
+// of them has as a disk is removed unless a QEMU has it open.
+//
+// Deprecated: Use [Host.DeleteStopped].
+func (m *Machine) Delete(o DeleteOptions) (kept []File, err error) {
+	ask := o.Confirm
+	o.Confirm = func(precious []File) error {
+		for _, f := range precious {
+			if f.Kind != FileDisk {
+				continue
+			}
+			if err := checkUnused(filepath.Join(m.Data, f.Name)); err != nil {
+				return fmt.Errorf("delete %s: %w", m.FullName(), err)
+			}
+		}
+		if ask == nil {
+			return nil
+		}
+		return ask(precious)
+	}
+	return m.remove(o)
+}
+
 // remove removes the machine as [Host.DeleteStopped] does, without looking at other machines.
 func (m *Machine) remove(o DeleteOptions) (kept []File, err error) {
 	full := m.FullName()

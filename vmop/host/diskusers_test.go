@@ -53,6 +53,9 @@ func TestImagesOfOthersStay(t *testing.T) {
 	lock := unix.Flock_t{Type: unix.F_RDLCK, Whence: io.SeekStart, Start: 100, Len: 1}
 	b.ok(unix.FcntlFlock(used.Fd(), unix.F_OFD_SETLK, &lock))
 	refused(errInUse.Error())
+	if _, err := b.m.Delete(DeleteOptions{Disks: true}); !errors.Is(err, errInUse) || !exists(image) {
+		t.Errorf("without a look at others: %v", err)
+	}
 	b.ok(used.Close())
 	b.ok(b.h.RestoreSnapshot(t.Context(), b.machine("web"), "first", RestoreOptions{}))
 	if _, err := b.h.DeleteStopped(b.machine("web"), DeleteOptions{Disks: true}); err != nil || exists(image) {
